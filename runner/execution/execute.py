@@ -203,6 +203,8 @@ class Run:
         record.save(state="running", error=None, vectorised=self.vectorised)
         if self.handover:
             self.handover.begin()
+            if (trouble := self.handover.trouble) is not None:
+                console.out.print(f"MLflow   {trouble}: the run is recorded all the same", style="yellow")
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):

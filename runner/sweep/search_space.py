@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
 from runner.mistakes import ConfigError
-from runner.tracking.store import masked
+from runner.tracking.store import SQLITE, database_file, masked, sqlite_uri
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 JOURNAL = "journal:///"
-FILES = ("sqlite:///", JOURNAL)  # storages that are a file
+FILES = (SQLITE, JOURNAL)  # storages that are a file
 SAMPLERS = ("tpe", "random", "grid")
 PRUNERS = ("none", "median", "halving", "hyperband")
 
@@ -114,11 +114,13 @@ def pruner(name: str, startup_trials: int, warmup_steps: int, reduction: int = 3
 
 
 def absolute(url: str) -> str:
-    """The address of a storage as it reads from any folder: jobs of a sweep may be started in another."""
+    """The address of a storage as it reads from any folder: jobs of a sweep may be started in another.
+
+    The path of a file is taken as it is written, percent signs and question marks too."""
     for kind in FILES:
         head, found, path = url.partition(kind)
         if found and not head:
-            return f"{kind}{Path(path).resolve()}"
+            return sqlite_uri(Path(path)) if kind == SQLITE else f"{kind}{Path(path).resolve()}"
     return url
 
 
@@ -134,9 +136,9 @@ def storage(url: str) -> Any:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        for kind in FILES:
-            if url.startswith(kind):
-                Path(url.removeprefix(kind)).parent.mkdir(parents=True, exist_ok=True)
+        if url.startswith(FILES):
+            file = database_file(url) or Path(url.removeprefix(JOURNAL))
+            file.parent.mkdir(parents=True, exist_ok=True)
         if url.startswith(JOURNAL):  # its lock is a symbolic link, which NFS makes in one step
             return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
         return RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {})

@@ -19,7 +19,7 @@ from runner import CONF
 from runner.arguments import Parser, add_json
 from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
 from runner.tables import print_json
-from runner.tracking.store import masked, tracking_uri
+from runner.tracking.store import database_file, masked, tracking_uri
 
 if TYPE_CHECKING:
     from components.datasets.files import DataFile
@@ -49,8 +49,8 @@ def store(output_dir: Path) -> Findings:
     origin = "MLFLOW_TRACKING_URI " if os.environ.get("MLFLOW_TRACKING_URI") else ""
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
-        if uri.startswith("sqlite:///"):
-            yield Finding("ok", "mlflow", f"{origin}{shown}, {_sqlite(Path(uri.removeprefix('sqlite:///')))}")
+        if (file := database_file(uri)) is not None:
+            yield Finding("ok", "mlflow", f"{origin}{shown}, {_sqlite(file)}")
         elif uri.startswith(("http://", "https://")):
             with urllib.request.urlopen(_health(uri), timeout=5) as answer:
                 yield Finding("ok", "mlflow", f"{origin}{shown} answers ({answer.status})")

@@ -14,7 +14,7 @@ from types import FrameType
 
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
-from runner.tracking.store import masked, tracking_uri
+from runner.tracking.store import database_file, fault, masked, tracking_uri, without_strays
 
 HOST = "127.0.0.1"
 PORT = 5000
@@ -36,12 +36,14 @@ def check(uri: str, port: int) -> None:
     Raises:
         ConfigError: there is no store, or the port is taken.
     """
-    if uri.startswith("sqlite:///"):
-        file = Path(uri.removeprefix("sqlite:///"))
+    file = database_file(uri)
+    if file is not None:
         if not file.is_file():
             raise ConfigError(
                 f"{file}: no MLflow store here; run something first, or name the folder with --output-dir"
             )
+        if (wrong := fault(uri)) is not None:
+            raise ConfigError(f"{wrong}; move it away, and runner sync fills a new one from the records")
     with socket.socket() as probe:
         # As servers do: a port that one has just left is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -101,4 +103,5 @@ def main(argv: list[str]) -> int:
     check(uri, given.port)
     print(f"MLflow  http://{HOST}:{given.port}  ready in some seconds, Ctrl-C stops it", flush=True)
     print(f"store   {masked(uri)}", flush=True)
-    return serve(command(uri, given.port, output_dir))
+    with without_strays(uri):
+        return serve(command(uri, given.port, output_dir))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -29,6 +30,9 @@ from runner.tracking.store import masked
 
 LONGEST_NAME = 120  # characters of what was overridden
 LONGEST_VALUE = 500
+LONGEST_TAG = 5000  # characters that every server takes
+LONGEST_KEY = 230  # and what stands before it, of 250
+CUT = " … (cut: the record's {} has it whole)"
 Line = dict[str, Any]  # of metrics.jsonl
 
 
@@ -46,8 +50,42 @@ class Point(NamedTuple):
 
 
 def key(name: str) -> str:
-    """A name that MLflow takes."""
-    return re.sub(r"[^\w\-./ :]", "_", name)
+    """A name that MLflow takes, which other names may become too: see ``keys``."""
+    found = re.sub(r"[^\w\-./ :]", "_", name)
+    if posixpath.normpath(found) != found or found.startswith("/") or found in (".", ".."):
+        found = "/".join(
+            re.sub(r"^\.*$", lambda dots: "_" * max(1, len(dots.group())), part) for part in found.split("/")
+        )
+    return found if len(found) <= LONGEST_KEY else f"{found[: LONGEST_KEY - 9]} {_digest(name)}"
+
+
+def keys(names: Iterable[str]) -> dict[str, str]:
+    """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the others have the code points
+    of the signs that it lacks (``a_ x25`` for ``a%``)."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        if name in found:
+            continue
+        own = key(name)
+        if own in taken:
+            signs = "-".join(f"x{ord(sign):x}" for sign in re.findall(r"[^\w\-./ :]", name))
+            own = f"{own} {signs if 0 < len(signs) < 40 else _digest(name)}"
+        if own in taken or len(own) > LONGEST_KEY:
+            own = f"{key(name)[: LONGEST_KEY - 9]} {_digest(name)}"
+        found[name] = own
+        taken.add(own)
+    return found
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def cut(text: str, longest: int, file: str) -> str:
+    """A text that MLflow would not take whole, with a mark where it ends and the file that has the rest."""
+    mark = CUT.format(file)
+    return text if len(text) <= longest else text[: longest - len(mark)] + mark
 
 
 @dataclass(frozen=True)
@@ -115,7 +153,7 @@ class Content:
             "mlflow.source.git.commit": self.facts.get("git", {}).get("sha", ""),
             "mlflow.note.content": self.config.get("description") or "",
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: cut(value, LONGEST_TAG, "config.yaml") for name, value in found.items() if value}
 
     def tags(self) -> dict[str, str]:
         """What is known of a run now."""
@@ -123,14 +161,15 @@ class Content:
         found = {"signature": facts["signature"], "data": facts["data"], "git": facts.get("git", {}).get("sha", ""),
                  "study": facts.get("study") or "", "smoke": facts["smoke"], "state": facts["state"],
                  "ended": facts.get("ended") or "",
-                 "checks": verdict(facts), "error": (facts.get("error") or "")[:LONGEST_VALUE]}  # fmt: skip
+                 "checks": verdict(facts), "error": cut(facts.get("error") or "", LONGEST_VALUE, "run.json")}  # fmt: skip
         found |= {role: name or "" for role, name in facts["choice"].items()}
-        return {name: masked(str(value)) for name, value in found.items()}
+        return {name: cut(masked(str(value)), LONGEST_TAG, "run.json") for name, value in found.items()}
 
     @cached_property
     def parameters(self) -> dict[str, str]:
         """The config, key by dotted key."""
-        return {key(name): masked(value)[:LONGEST_VALUE] for name, value in _flat(self.config)}
+        values = dict(_flat(self.config))
+        return {own: cut(masked(values[name]), LONGEST_VALUE, "config.yaml") for name, own in keys(values).items()}
 
     @property
     def data_digest(self) -> str:
@@ -175,15 +214,23 @@ class Content:
         """What is scored on the way: those curves go on to the final scores."""
         return {name for line in self.lines if line["phase"] == "evaluation" for name in line["metrics"]}
 
+    @cached_property
+    def _keys(self) -> dict[str, str]:
+        """The name in MLflow of every score, settled in the order in which they appear in the record; of those that appear
+        together the ones that stay as they are come first."""
+        groups = [*(line["metrics"] for line in self.lines), self.facts["result"]]
+        names = [name for group in groups for name in sorted(group, key=lambda name: key(name) != name)]
+        return keys([*names, *(f"{name} SE" for name in self.facts["result"])])
+
     def points(self, lines: list[Line]) -> Iterator[Point]:
         """The values of some lines; of many replicates computed at once their mean."""
         for line in lines:
             stamp = self._stamp(line["replicate"], line["time"])
             for name, value in line["metrics"].items():
                 number = float(sum(value) / len(value) if isinstance(value, list) else value)
-                yield Point(key(f"{line['phase']}/{name}"), number, stamp, line["step"])
+                yield Point(f"{line['phase']}/{self._keys[name]}", number, stamp, line["step"])
                 if line["phase"] == "final" and name in self._evaluated:
-                    yield Point(key(f"evaluation/{name}"), number, stamp, line["step"])
+                    yield Point(f"evaluation/{self._keys[name]}", number, stamp, line["step"])
 
     @property
     def result(self) -> list[Point]:
@@ -191,9 +238,9 @@ class Content:
         found = []
         for name, values in self.facts["result"].items():
             mean, se = mean_se(values)
-            found.append(Point(key(f"result/{name}"), mean, self.ends, 0))
+            found.append(Point(f"result/{self._keys[name]}", mean, self.ends, 0))
             if len(values) > 1:
-                found.append(Point(key(f"result/{name} SE"), se, self.ends, 0))
+                found.append(Point(f"result/{self._keys[f'{name} SE']}", se, self.ends, 0))
         return found
 
 

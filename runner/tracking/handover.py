@@ -18,7 +18,7 @@ from runner.record.facts import read
 from runner.record.lock import held
 from runner.tracking.marks import Marks, read_marks
 from runner.tracking.request import Request, queue
-from runner.tracking.store import is_remote, store_name, tracking_uri
+from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
 SILENCE = 5.0  # seconds after which a server that has not answered once is not waited for at all
@@ -41,9 +41,11 @@ class Handover:
         if self._before is None:
             self._before, self._began = self._written(), time.monotonic()
         try:
+            self._mine = fault(tracking_uri(self.output_dir), busy_seconds=0.0)
+            if self._mine is not None and "locked" in self._mine:  # somebody writes, as the pusher does
+                self._mine = None
             self._request.hold()
             start_pusher(self.output_dir)
-            self._mine = None
         except OSError as error:  # the record will say what is wrong with the disk
             self._mine = f"{self.output_dir}: {error.strerror or error}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,17 @@ from runner.tracking.content import BadRecord, Content
 from runner.tracking.marks import MarksFile, Replaced
 from runner.tracking.moved import follow
 from runner.tracking.push import Deleted, Push
-from runner.tracking.store import OWN, connect, locked, masked, one_at_a_time, store_name, tracking_uri
+from runner.tracking.store import (
+    OWN,
+    BusyError,
+    StoreError,
+    connect,
+    locked,
+    masked,
+    one_at_a_time,
+    store_name,
+    tracking_uri,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -26,10 +37,20 @@ def opened(output_dir: Path) -> MlflowClient:
 
 
 class Mirror:
-    """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether it was the store."""
+    """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether it was the store.
 
-    def __init__(self, folder: Path, output_dir: Path, client: MlflowClient | None = None):
+    It waits ``seconds`` for others that push, for ever where that is negative; ``on_wait`` is told so."""
+
+    def __init__(
+        self,
+        folder: Path,
+        output_dir: Path,
+        client: MlflowClient | None = None,
+        seconds: float = -1,
+        on_wait: Callable[[str], None] | None = None,
+    ):
         self.folder, self.output_dir, self.client = folder, output_dir, client
+        self.seconds, self.on_wait = seconds, on_wait
         self.uri = tracking_uri(output_dir)
         self.store = store_name(self.uri, output_dir)
         self.trouble: str | None = None
@@ -46,7 +67,8 @@ class Mirror:
         try:
             if not self.folder.is_dir():
                 raise BadRecord("no such folder")
-            with locked(self.folder / ".mlflow.lock"), one_at_a_time(self.uri):
+            own = locked(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
+            with own, one_at_a_time(self.uri, self.seconds, self.on_wait):
                 content = Content.of(self.folder)
                 file = MarksFile(self.folder, self.store)
                 client = self._connect()
@@ -57,6 +79,11 @@ class Mirror:
             self.trouble = str(error)
         except BadRecord as error:
             self.trouble = str(error)
+            self._leave_word()
+        except BusyError as error:
+            self.trouble, self.unreachable = str(error), True
+        except StoreError as error:
+            self.trouble, self.unreachable = masked(str(error)), True
             self._leave_word()
         except Exception as error:
             # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may stop a run.

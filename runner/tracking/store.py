@@ -7,10 +7,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -22,7 +24,19 @@ SETTINGS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # it would try a server for minutes; the record on disk makes that pointless
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "PGCONNECT_TIMEOUT": "10",
 }
+SQLITE = "sqlite:///"
+ATTEMPTS = 3  # at opening a database: MLflow's own 15 take an hour
+BUSY_SECONDS = 5.0  # that a database may be held by another program
+
+
+class BusyError(Exception):
+    """Another process holds a lock for longer than anybody should wait."""
+
+
+class StoreError(Exception):
+    """The store's database cannot be opened."""
 
 
 def tracking_uri(output_dir: Path) -> str:
@@ -31,7 +45,33 @@ def tracking_uri(output_dir: Path) -> str:
 
 
 def _own(output_dir: Path) -> str:
-    return f"sqlite:///{(output_dir / 'mlflow.db').resolve()}"
+    return sqlite_uri(output_dir / "mlflow.db")
+
+
+def sqlite_uri(file: Path) -> str:
+    """The address of a database file; SQLAlchemy reads %41 in it as A, and ends it at a question mark."""
+    return SQLITE + str(file.resolve()).replace("%", "%25").replace("?", "%3F")
+
+
+def database_file(uri: str) -> Path | None:
+    """The file that an address of sqlite names; None: the address is of something else."""
+    return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0])) if uri.startswith(SQLITE) else None
+
+
+def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
+    """What is wrong with the database file of a store, found without MLflow; None: nothing, or it is no file."""
+    file = database_file(uri)
+    if file is None:
+        return None
+    if not file.exists():
+        folder = next((folder for folder in file.parents if folder.exists()), file.parent)
+        return None if folder.is_dir() and os.access(folder, os.W_OK) else f"{file}: unable to open database file"
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True, timeout=busy_seconds)) as database:
+            database.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.Error as error:
+        return f"{file}: {error}"
+    return None
 
 
 def masked(text: str) -> str:
@@ -51,31 +91,70 @@ def is_remote(uri: str) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Whoever comes second waits."""
-    from filelock import FileLock  # a tenth of a second, and the pusher alone needs it
+def locked(path: Path, seconds: float = -1, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Whoever comes second waits, for ever where ``seconds`` is negative; ``on_wait`` is told what for.
+
+    Raises:
+        BusyError: the time is over."""
+    from filelock import FileLock, Timeout  # a tenth of a second, and the pusher alone needs it
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path):
+    lock = FileLock(path)
+    try:
+        try:
+            lock.acquire(timeout=1.0 if on_wait is not None else seconds)
+        except Timeout:
+            if on_wait is None:
+                raise
+            on_wait(f"{path} is held by another process, which pushes; waiting for it, up to {seconds:.0f} s")
+            lock.acquire(timeout=seconds)
+    except Timeout:
+        raise BusyError(f"{path} is held by another process; no end of it in {seconds:.0f} s") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def one_at_a_time(uri: str, seconds: float = -1, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    """sqlite takes one writer at a time, and breaks when two processes create it: a lock beside the file orders them."""
+    file = database_file(uri)
+    if file is None:
+        yield
+        return
+    with locked(file.parent / ".mlflow.lock", seconds, on_wait):
         yield
 
 
 @contextmanager
-def one_at_a_time(uri: str) -> Iterator[None]:
-    """sqlite takes one writer at a time, and breaks when two processes create it: a lock beside the file orders them."""
-    if not uri.startswith("sqlite:///"):
+def without_strays(uri: str) -> Iterator[None]:
+    """MLflow makes the folder of a database as its address spells it, %25 and all: what it made so is taken away."""
+    spelt = Path(uri.removeprefix(SQLITE)).parent if uri.startswith(SQLITE) and "%" in uri else None
+    strays = [] if spelt is None else [folder for folder in (spelt, *spelt.parents) if not folder.exists()]
+    try:
         yield
-        return
-    with locked(Path(uri.removeprefix("sqlite:///")).parent / ".mlflow.lock"):
-        yield
+    finally:
+        for folder in strays:
+            with suppress(OSError):  # something lies in it: it was none
+                folder.rmdir()
 
 
 def connect(uri: str) -> MlflowClient:
-    """A client; MLflow is imported here."""
+    """A client; MLflow is imported here.
+
+    Raises:
+        StoreError: the database file cannot be opened.
+    """
+    if (wrong := fault(uri)) is not None:
+        raise StoreError(wrong)
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     for noisy in ("mlflow", "alembic"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     from mlflow import MlflowClient
+    from mlflow.store.db import utils
 
-    return MlflowClient(tracking_uri=uri)
+    utils.MAX_RETRY_COUNT = min(utils.MAX_RETRY_COUNT, ATTEMPTS)
+    with without_strays(uri):
+        return MlflowClient(tracking_uri=uri)

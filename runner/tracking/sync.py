@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from rich.progress import track
 
@@ -11,6 +16,34 @@ from runner.console import complain, out
 from runner.record.record import find, runs
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import masked, tracking_uri
+
+SECONDS = 300  # for one run
+
+
+class OverdueError(BaseException):
+    """A push takes longer than it may; no error that what pushes could take for one of its own."""
+
+
+@contextmanager
+def overdue(seconds: int) -> Iterator[None]:
+    """Raises OverdueError in here when the time is over, whatever call is waited for."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise OverdueError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _seconds(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 86400:
+        raise argparse.ArgumentTypeError(f"{text}: must be seconds, 1 to 86400")
+    return int(text)
 
 
 def main(argv: list[str]) -> int:
@@ -27,6 +60,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "run", nargs="*", help="folders or signatures of runs (default: every run of the output folder)"
     )
+    parser.add_argument(
+        "--timeout", type=_seconds, default=SECONDS, help=f"seconds that one run may take (default: {SECONDS})"
+    )
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
     given = parser.parse_args(argv[1:])
     output_dir = Path(given.output_dir)
@@ -37,12 +73,18 @@ def main(argv: list[str]) -> int:
     shown, client = masked(tracking_uri(output_dir)), None
     pushed, bad = 0, list[str]()
     for folder in track(folders, "pushing", console=out, disable=not out.is_terminal):
-        mirror = Mirror(folder, output_dir, client)
-        if mirror.push():
+        left = f"{_runs(len(folders) - pushed - len(bad))} left for the next runner sync"
+        mirror = Mirror(folder, output_dir, client, given.timeout, lambda line: out.print(f"waiting  {line}"))
+        try:
+            with overdue(given.timeout):
+                is_pushed = mirror.push()
+        except OverdueError:
+            complain(f"MLFLOW_TRACKING_URI={shown}: {folder} was not in after {given.timeout} s (--timeout); {left}")
+            return 1
+        if is_pushed:
             pushed += 1
         elif mirror.unreachable:
-            left = len(folders) - pushed - len(bad)
-            complain(f"MLFLOW_TRACKING_URI={shown}: {mirror.trouble}; {_runs(left)} left for the next runner sync")
+            complain(f"MLFLOW_TRACKING_URI={shown}: {mirror.trouble}; {left}")
             return 1
         else:
             bad.append(f"{folder}: {mirror.trouble}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from made_records import client_of, line, made_record
 from runner import cli
 from runner.mistakes import ConfigError
 from runner.tracking import mirror, sync
+from runner.tracking.handover import Handover
 from runner.tracking.marks import read_marks
-from runner.tracking.store import OWN, masked
+from runner.tracking.store import OWN, locked, masked
 
 PASSWORDS = {
     "http://me:secret@host:5000/x": "http://me:***@host:5000/x",
@@ -137,3 +139,43 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     assert len({run.info.run_name for run in found}) == 200
     for run in found:
         assert (run.info.status, len(client.get_metric_history(run.info.run_id, "train/loss"))) == ("FINISHED", 6)
+
+
+def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
+    folder = made_record(outputs)
+    (outputs / "mlflow.db").unlink()
+    (outputs / "mlflow.db").mkdir()
+    began = time.monotonic()
+    assert synced(outputs) == 1
+    assert time.monotonic() - began < 10
+    assert "unable to open database file; 1 run is left for the next runner sync" in capsys.readouterr().err
+    handover = Handover(folder, outputs)
+    handover.begin()
+    assert handover.trouble.endswith("unable to open database file")
+    handover.end()
+    (outputs / "mlflow.db").rmdir()
+    (outputs / "mlflow.db").write_bytes(b"no database" * 200)
+    assert synced(outputs) == 1
+    assert "file is not a database" in capsys.readouterr().err
+
+
+def test_it_says_what_it_waits_for_and_gives_up(outputs, capsys):
+    made_record(outputs)
+    with locked(outputs / ".mlflow.lock"):
+        began = time.monotonic()
+        assert synced(outputs, "--timeout", "3") == 1
+    said = capsys.readouterr()
+    assert time.monotonic() - began < 9
+    assert ".mlflow.lock is held by another process, which pushes; waiting for it, up to 3 s" in said.out.replace(
+        "\n", " "
+    )
+    assert "1 run is left for the next runner sync" in said.err
+
+
+def test_a_server_that_never_ends_an_answer_is_given_up(outputs, capsys, monkeypatch):
+    made_record(outputs)
+    monkeypatch.setattr(mirror.Mirror, "push", lambda self: time.sleep(60))
+    assert synced(outputs, "--timeout", "1") == 1
+    assert "was not in after 1 s (--timeout); 1 run is left" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="must be seconds, 1 to 86400"):
+        synced(outputs, "--timeout", "0")
