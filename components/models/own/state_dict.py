@@ -17,7 +17,7 @@ from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.models.own.begun import BegunDenseNetwork, BegunNetwork
 from components.models.own.ordinary_layers import flattened
-from components.models.own.weights_file import fill_network, read_weights, with_both_classes
+from components.models.own.weights_file import fill_network, read_weights, unwrapped, with_both_classes
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -87,7 +87,7 @@ class StateDict(Model[Supervised, Network]):
         if not isinstance(network, FeedForward):
             if problem.target == "binary":
                 asked = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-                tensors = with_both_classes(asked, tensors)
+                tensors = with_both_classes(asked, unwrapped(asked, tensors))
             fill_network(network, tensors, where, MEND)
             return network
         if "theta" in tensors:

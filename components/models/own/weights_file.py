@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from components.trouble import DamagedFile, Misfit
+from components.trouble import DamagedFile, Doubtful, Misfit
 
 MOST_NAMED = 3  # tensors of each sort in a complaint
-NESTED = "state_dict"  # where training loops put the weights beside other things
+# Where training loops put the weights beside other things: taken where one of these is there, whatever else is.
+HOLDERS = frozenset({"state_dict", "model_state_dict", "net", "model", "network", "weights", "model_state"})
+DEEPEST = 3  # mappings inside each other that are looked through
 
 
 def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of one that ``torch.save`` wrote, whose names begin with ``prefix``, by the rest of
-    their names.  Tensors and containers of them alone are unpickled.
+    their names.  Tensors and containers of them alone are unpickled.  Where weights lie beside other things, they are those
+    under one of ``HOLDERS``, or the only ones; of several, ``prefix`` names the mapping.
 
     Raises:
         DamagedFile: it is no such file.
-        Misfit: it holds something else, no such names, or numbers that are not finite."""
-    found = _safetensors(path) if path.suffix == ".safetensors" else _torch_saved(path)
+        Misfit: it holds something else, no such names, several sets of weights, or numbers that are not finite."""
+    found = _safetensors(path) if path.suffix == ".safetensors" else _unnested(_torch_saved(path), path, prefix)
     every = {name: value for name, value in found.items() if isinstance(value, Tensor)}
     if other := [name for name in found if name not in every]:
         raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
@@ -50,11 +55,61 @@ def _torch_saved(path: Path) -> Mapping[str, object]:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # other bytes lead the unpickler anywhere
         raise _damaged(path, "file of tensors alone", error, "torch.save(net.state_dict(), …)") from None
-    if isinstance(found, Mapping) and isinstance(found.get(NESTED), Mapping):
-        found = found[NESTED]
     if not isinstance(found, Mapping) or not found:
         raise Misfit(f"model.path={path}: holds no tensors by name; save net.state_dict()")
     return found
+
+
+def _unnested(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[str, object]:
+    """The weights that lie under a key of what a training loop saved; what has none below it as it is.
+
+    Raises:
+        Misfit: there are several, and neither their keys nor ``prefix`` say which."""
+    groups = dict(_groups(found, ""))
+    if not groups:
+        return found
+    if named := [key for key in groups if prefix.startswith(f"{key}.")]:
+        return {f"{named[0]}.{name}": value for name, value in groups[named[0]].items()}
+    likely = [key for key in groups if key in HOLDERS] or list(groups)
+    if len(likely) > 1:
+        ways = " or ".join(f"model.prefix={key}." for key in likely[:MOST_NAMED])
+        raise Misfit(f"model.path={path}: holds several sets of weights, {_listed(likely)}; choose one, {ways}")
+    if others := [key for key in groups if key != likely[0]]:
+        warnings.warn(
+            Doubtful(
+                f"model.path={path}: holds {_listed(others)} beside {likely[0]}, which is taken; "
+                f"model.prefix={others[0]}. would choose {others[0]}"
+            ),
+            stacklevel=1,
+        )
+    return groups[likely[0]]
+
+
+def _groups(found: Mapping[Any, object], key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Mappings of names to tensors alone that lie below a mapping, and the keys that lead there, joined by dots."""
+    if key.count(".") >= DEEPEST or not all(
+        isinstance(name, str) for name in found
+    ):  # optimizers number their parameters
+        return
+    for name, value in found.items():
+        if not isinstance(value, Mapping) or not value:
+            continue
+        if all(isinstance(k, str) and isinstance(v, Tensor) for k, v in value.items()):
+            yield f"{key}{name}", value
+        else:
+            yield from _groups(value, f"{key}{name}.")
+
+
+def unwrapped(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors without what all of their names begin with, as ``module.`` of DataParallel and ``_orig_mod.`` of torch.compile,
+    where they then have the names that are asked for; else as they are."""
+    names = {name: name for name in found}
+    while names and set(names.values()) != set(asked):
+        heads = {name.partition(".")[:2] for name in names.values()}
+        if len(heads) != 1 or next(iter(heads))[1] == "":
+            return dict(found)
+        names = {old: name.partition(".")[2] for old, name in names.items()}
+    return {name: found[old] for old, name in names.items()}
 
 
 def _damaged(path: Path, kind: str, error: Exception, mend: str) -> DamagedFile:
@@ -106,6 +161,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, 
     Raises:
         Misfit: they are not those of the network."""
     own = network.state_dict()
+    tensors = unwrapped(own, tensors)
     if said := misfits({name: tuple(value.shape) for name, value in own.items()}, tensors):
         raise Misfit(f"{where}: {said}; {mend}")
     for name, value in own.items():

@@ -201,6 +201,15 @@ def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module.model."])
+def test_weights_of_a_wrapped_module_are_its_own(tmp_path, wrapped):
+    problem = classes()
+    keys, net = {"arguments": sizes(problem)}, Net(**sizes(problem)).double()
+    torch.save({"net": {f"{wrapped}{name}": value for name, value in net.state_dict().items()}}, tmp_path / "w.pt")
+    network = model(path=str(tmp_path / "w.pt"), **keys).build(problem, Streams(0)).train(False)
+    assert torch.equal(network(problem.test.x)[:, 0], net.eval()(problem.test.x))
+
+
 def test_weights_that_are_not_its_own(tmp_path):
     save_file({"first.weight": torch.zeros(3, 9)}, tmp_path / "w.safetensors")
     with pytest.raises(Misfit, match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]"):

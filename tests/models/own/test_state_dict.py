@@ -15,7 +15,7 @@ from torch import nn
 
 from components.models.own.ordinary_layers import _natural
 from components.models.own.weights_file import with_both_classes
-from components.trouble import DamagedFile, Misfit
+from components.trouble import DamagedFile, Doubtful, Misfit
 from runner.execution.rng import Streams
 
 
@@ -139,6 +139,38 @@ def test_the_weights_of_a_training_loop_lie_deeper_and_have_a_prefix(tmp_path):
     kept = {"epoch": 3, "state_dict": {f"model.{name}": value for name, value in net.state_dict().items()}}
     network = built(problem, saved(tmp_path, kept, "w.ckpt"), {"name": "mlp", "widths": [7]}, prefix="model.")
     assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+
+
+OPTIMIZER = {"state": {0: {"step": torch.zeros(()), "exp_avg": torch.zeros(7, 4)}}, "param_groups": [{"lr": 0.1}]}
+
+
+@pytest.mark.parametrize("key", ["state_dict", "model_state_dict", "net", "model", "my_weights", "checkpoint.model"])
+@pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module._orig_mod."])
+def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
+    net, problem = mlp(4, 7, 3), classes()
+    kept = {f"{wrapped}{name}": value for name, value in net.state_dict().items()}
+    for name in reversed(key.split(".")):
+        kept = {name: kept}
+    kept |= {"optimizer_state_dict": OPTIMIZER, "epoch": 3, "loss": 0.1, "args": {"lr": 0.1}}
+    network = built(problem, saved(tmp_path, kept, "w.pt"), {"name": "mlp", "widths": [7]})
+    assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+
+
+def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
+    nets, problem = {name: mlp(4, 7, 3, seed=seed) for seed, name in enumerate(("student", "teacher"))}, classes()
+    path = saved(tmp_path, {name: net.state_dict() for name, net in nets.items()}, "w.pt")
+    said = re.escape(
+        "several sets of weights, student, teacher; choose one, model.prefix=student. or model.prefix=teacher."
+    )
+    with pytest.raises(Misfit, match=said):
+        built(problem, path, {"name": "mlp", "widths": [7]})
+    for name, net in nets.items():
+        network = built(problem, path, {"name": "mlp", "widths": [7]}, prefix=f"{name}.")
+        assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
+    path = saved(tmp_path, {"ema": nets["student"].state_dict(), "net": nets["teacher"].state_dict()}, "ema.pt")
+    with pytest.warns(Doubtful, match="holds ema beside net, which is taken; model.prefix=ema. would choose ema"):
+        network = built(problem, path, {"name": "mlp", "widths": [7]})
+    assert torch.allclose(network(problem.test.x)[:, 0], nets["teacher"](problem.test.x), atol=1e-13)
 
 
 @pytest.mark.parametrize(
