@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
+from components import registry
 from components.contracts.attackers import Attackable, Contamination, Corruptible
 from components.contracts.roles import HoldsOut, Problem, Setting
+from components.evaluation.checks.plugin_models import examine_model
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -37,10 +39,21 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
 
 def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
-    """The model of a problem, or one of each of the replicates that are side by side."""
+    """The model of a problem, or one of each of the replicates that are side by side.
+
+    Raises:
+        Misfit: a plug-in's answers a row by others, or gives probabilities where logits belong.
+    """
     if isinstance(problem, SupervisedReplicates):
-        return [job.model.build(split, rng.of(r)) for r, split in enumerate(problem.splits)]
-    return job.model.build(problem, rng)
+        return [_built(job, split, rng.of(r)) for r, split in enumerate(problem.splits)]
+    return _built(job, problem, rng)
+
+
+def _built(job: Job, problem: Problem, rng: Streams) -> Any:
+    model = job.model.build(problem, rng)
+    if isinstance(problem, Supervised) and registry.file("model", job.model.name) is None:
+        examine_model(model, problem, f"model={job.model.name}")
+    return model
 
 
 def _loaded(job: Job, rng: Streams, at_once: int) -> Problem:

@@ -7,12 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from configured import component
 from small_problems import classes, real
 
 from components.contracts.predictive import Categorical
 from components.evaluation.checks.class_predictions import LOGITS, ONE_CLASS, class_checks
+from components.evaluation.checks.plugin_models import examine_model
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
+from components.trouble import Misfit
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.record.facts import read
@@ -100,3 +103,48 @@ def test_a_run_says_so(make_job, last, passed):
     checks = {check["check"]: check["passed"] for check in read(job.folder)["checks"]["0"]}
     assert checks[ONE_CLASS] is passed
     assert checks[LOGITS] is True
+
+
+class OfProbabilities:
+    """A log joint of a plug-in whose predictive holds probabilities."""
+
+    dim, names = 3, []
+
+    def constrain(self, theta):
+        return theta
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 3, generator=generator)
+
+    def log_likelihood(self, theta, batch):
+        return theta.sum(1, keepdim=True).expand(-1, len(batch.x))
+
+    def log_prior(self, theta):
+        return -theta.square().sum(1)
+
+    def predictive(self, theta, x):
+        return Categorical(theta.softmax(1)[:, None, None].expand(-1, len(x), 1, 3))
+
+
+class OfLogits(OfProbabilities):
+    def predictive(self, theta, x):
+        return Categorical(theta[:, None, None].expand(-1, len(x), 1, 3))
+
+
+class NotYet(OfProbabilities):
+    def predictive(self, theta, x):
+        raise RuntimeError("not fitted")
+
+
+def test_a_model_of_a_plug_in_is_examined_before_it_learns():
+    with pytest.raises(Misfit, match=r"model=mine: every row of its logits sums to one, .* give their logarithms"):
+        examine_model(OfProbabilities(), classes(), "model=mine")
+    for model in (OfLogits(), NotYet(), object()):
+        examine_model(model, classes(), "model=mine")
+    examine_model(OfProbabilities(), real(), "model=mine")
+
+
+@pytest.mark.parametrize("name", ["mlp", "gp_classifier"])
+def test_models_from_here_pass_the_examination(name):
+    problem = classes()
+    examine_model(component("model", name).build(problem, Streams(0)), problem, f"model={name}")
