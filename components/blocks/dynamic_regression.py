@@ -32,12 +32,14 @@ class DynamicRegressionBlock(Block):
         places = facts.named("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
         like = facts.like
+        rows, units = standardised(facts, places, True)
         return Terms(
             label="dynamic_regression",
             states=tuple(f"{name}_t" for name in names),
-            rows=standardised(facts, places, True),
+            rows=rows,
             G=torch.eye(len(places)).to(like),
             mean=like.new_zeros(len(places)),
             sd=like.new_full((len(places),), self.initial_sd * facts.scale),
             scales=facts.noises((f"{name}_sd" for name in names), self.guess, self.df, self.upper),
+            units={f"{name}_sd": unit for name, unit in zip(names, units, strict=True)},
         )

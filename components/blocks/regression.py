@@ -35,5 +35,6 @@ class RegressionBlock(Block):
     def terms(self, facts: Facts) -> Terms:
         places = facts.named("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
-        regressors = selected(self, facts, names, standardised(facts, places, self.standardise))
-        return Terms.without_states("regression", regressors, facts.like)
+        rows, units = standardised(facts, places, self.standardise)
+        regressors = selected(self, facts, names, rows)
+        return Terms.without_states("regression", regressors, facts.like, dict(zip(names, units, strict=True)))

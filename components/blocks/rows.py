@@ -18,8 +18,9 @@ def constant(row: Tensor) -> Rows:
     return lambda beside: row.expand(len(beside.y), -1)
 
 
-def standardised(facts: Facts, places: list[int], asked: bool) -> Rows:
-    """Regressors, less their means and by their standard deviations over the times seen where that is asked.
+def standardised(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
+    """Regressors, less their means and by their standard deviations over the times seen where that is asked; and what a unit
+    of each is then in units of its column: the standard deviation, or 1.
 
     Raises:
         Misfit: one of them does not vary there."""
@@ -39,4 +40,4 @@ def standardised(facts: Facts, places: list[int], asked: bool) -> Rows:
         assert beside.x is not None
         return (beside.x[:, places] - mean) / sd  # [n, p]
 
-    return rows
+    return rows, sd.tolist()

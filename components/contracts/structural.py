@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from torch import Tensor
@@ -134,13 +134,23 @@ class Terms:
     scales: tuple[Scale, ...] = ()
     transitions: tuple[Dynamics, ...] = ()
     regressors: Regressors | None = None
+    units: dict[str, float] = field(default_factory=dict)  # of parameters that count a column in so many of its units
 
     @classmethod
-    def without_states(cls, label: str, regressors: Regressors, like: Tensor) -> Terms:
+    def without_states(
+        cls, label: str, regressors: Regressors, like: Tensor, units: dict[str, float] | None = None
+    ) -> Terms:
         """Columns alone."""
         none = like.new_zeros(0)
         return cls(
-            label, (), lambda beside: like.new_zeros(len(beside.y), 0), none.view(0, 0), none, none, (), (), regressors
+            label=label,
+            states=(),
+            rows=lambda beside: like.new_zeros(len(beside.y), 0),
+            G=none.view(0, 0),
+            mean=none,
+            sd=none,
+            regressors=regressors,
+            units=units or {},
         )
 
 
@@ -179,6 +189,7 @@ class Structure:
     state_block: Tensor  # [d] whose states
     column_block: Tensor  # [p] and whose columns they are
     names: tuple[str, ...]  # of the P parameters, in the order of θ
+    units: dict[str, float]  # of parameters that count a column in so many of its units: the others count in its own
 
     def transition(self, phi: Tensor) -> Tensor:
         """G [C, d, d] with the coefficients φ [C, Q]."""

@@ -62,13 +62,16 @@ def parameter_scores(draws: HoldsDraws, known: Mapping[str, float] | None = None
     weights = None if draws.log_weights is None else draws.log_weights.reshape(r, -1).softmax(1)
     mean, sd = _moments(pooled, weights)
     out = {f"mean/{name}": mean[:, j] for j, name in enumerate(draws.names)}
-    out |= {f"sd/{name}": sd[:, j] for j, name in enumerate(draws.names)}
+    spread = pooled.shape[1] > 1  # one point has no standard deviation, and no interval
+    if spread:
+        out |= {f"sd/{name}": sd[:, j] for j, name in enumerate(draws.names)}
     for j, name in enumerate(draws.names):
         if known and name in known:
             below = (pooled[..., j] < known[name]).to(pooled)
             share = below.mean(1) if weights is None else (weights * below).sum(1)
             out[f"error/{name}"] = (mean[:, j] - known[name]).abs()
-            out[f"coverage90/{name}"] = ((share > 0.05) & (share < 0.95)).to(pooled)
+            if spread:
+                out[f"coverage90/{name}"] = ((share > 0.05) & (share < 0.95)).to(pooled)
     if weights is not None:
         out["weight_ess"] = effective_sample_size(weights)
     elif n >= FEWEST_DRAWS:

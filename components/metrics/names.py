@@ -21,6 +21,7 @@ _GRADIENTS = {
 }  # fmt: skip
 _SALES = {
     "mape", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found", "idle_kept",
+    "per_unit", "per_unit_sd",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}

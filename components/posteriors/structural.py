@@ -216,6 +216,12 @@ class StructuralDraws(Draws):
                 out[name.removesuffix("_lag")] = torch.where(beta == 0, 0.0, whole)
         return out
 
+    @property
+    def units(self) -> dict[str, float]:
+        """What each coefficient is of, in units of its column: the standard deviation of a standardised one, else 1."""
+        structure = self.of.structure
+        return dict.fromkeys(structure.column_names, 1.0) | structure.units
+
     def _shares(self, of: Callable[[Tensor], Tensor]) -> dict[str, float]:
         structure = self.of.structure
         names = structure.column_names if self.n_draws else ()

@@ -22,13 +22,20 @@ from components.contracts.predictive import Categorical, GaussianMixture, Predic
 from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
 from components.figures.samples.trace import trace
+from components.figures.sequences.coefficients import coefficients
 from components.figures.sequences.components import components
 from components.figures.sequences.effect import effect
 from components.figures.sequences.forecast import forecast
 from components.figures.sequences.inclusion import inclusion
 from components.figures.sequences.residuals import residuals
 from components.metrics.forecasts import of_classes, of_numbers
-from components.metrics.structural.coefficients import coefficient_table, rhat_of
+from components.metrics.structural.coefficients import (
+    CENTRAL,
+    coefficient_table,
+    effect_scores,
+    effects_per_unit,
+    rhat_of,
+)
 from components.metrics.structural.sales import of_intervention, of_sales
 from components.metrics.structural.selection import of_selection
 from components.problems.budget import Budget
@@ -127,6 +134,7 @@ class Forecasting(Sequence):
             out |= {f"long_run/{name}": float(total.median()) for name, total in posterior.long_run.items()}
             if isinstance(posterior, HoldsDraws):
                 out |= {f"rhat/{name}": value for name, value in rhat_of(posterior).items()}
+                out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
             if isinstance(self.system, KnownResponse):
                 out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
         if (planned := self.planned(posterior, rng)) is not None:
@@ -150,6 +158,8 @@ class Forecasting(Sequence):
                 drawn |= trace(None, posterior)
         if isinstance(posterior, Selects):
             drawn |= inclusion(posterior)
+            if isinstance(posterior, HoldsDraws) and posterior.n_draws:
+                drawn |= coefficients(effects_per_unit(posterior, posterior), posterior)
         if (planned := self.planned(posterior, rng)) is not None:
             drawn |= planned.figures()
         return drawn
@@ -185,7 +195,7 @@ def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.Da
     import pandas as pd
 
     columns = {"mean": found.mean, "sd": found.variance.sqrt()}
-    columns |= {"lower": found.quantile(0.025), "upper": found.quantile(0.975)}
+    columns |= {"lower95": found.quantile(CENTRAL[0]), "upper95": found.quantile(CENTRAL[1])}
     numbers = {name: value[:, 0].tolist() for name, value in columns.items()}
     times: list[str] | list[int] = dates or list(range(1, len(y) + 1))
     return pd.DataFrame({"time": times, **numbers, "observed": y.tolist()})

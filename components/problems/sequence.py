@@ -266,6 +266,7 @@ class Sequence:
         facts |= self.about
         if self.regressors is not None:
             facts["regressors"] = f"{self.regressors.shape[1]}"
+            facts |= self._missing_regressors()
         if self.inputs is not None:
             facts["inputs"] = ", ".join(self.input_names) or f"{self.inputs.shape[1]}"
         if self.states is None:
@@ -275,3 +276,15 @@ class Sequence:
         if missing := int(self.missing.sum()):
             facts["missing"] = f"{missing:,} of {self.missing.numel():,} observations"
         return facts
+
+    def _missing_regressors(self) -> dict[str, str]:
+        """The times that a model which regresses on all of x leaves out, and which of x are the reason."""
+        assert self.regressors is not None
+        gone = self.regressors.isnan() & ~self.missing.all(0).unsqueeze(1)  # [T, p]
+        if not gone.any():
+            return {}
+        counts = [f"{name} at {n:,}" for name, n in zip(self.regressor_names, gone.sum(0).tolist(), strict=False) if n]
+        times = int(gone.any(1).sum())
+        return {
+            "left out": f"{times:,} of {len(gone):,} times by models that regress on what is missing: {', '.join(counts)}"
+        }

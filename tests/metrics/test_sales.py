@@ -45,7 +45,7 @@ def test_an_effect_is_what_paths_lack():
 
     assert found["effect/cumulative"] == pytest.approx(5.0, abs=4 * math.sqrt(2 / 4_000))
     assert found["effect/average"] == pytest.approx(found["effect/cumulative"] / 2)
-    assert found["effect/cumulative_upper"] - found["effect/cumulative_lower"] == pytest.approx(
+    assert found["effect/cumulative_upper95"] - found["effect/cumulative_lower95"] == pytest.approx(
         2 * 1.96 * math.sqrt(2), rel=0.08
     )
     assert found["effect/relative"] == pytest.approx(0.25, abs=0.01)

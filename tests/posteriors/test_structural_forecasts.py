@@ -206,5 +206,7 @@ def test_the_table_of_coefficients_has_a_line_each():
     assert table["inclusion"].isna().sum() == 4  # standard deviations and what goodwill keeps
     assert math.isnan(table.loc["web", "rhat"])
     assert abs(table.loc["a", "rhat"] - 1) < 0.02
-    assert table.loc["tv", "long_run_lower"] < float(many.long_run["tv"].median()) < table.loc["tv", "long_run_upper"]
+    assert (
+        table.loc["tv", "long_run_lower95"] < float(many.long_run["tv"].median()) < table.loc["tv", "long_run_upper95"]
+    )
     assert rhat_of(many)["tv"] == table.loc["tv", "rhat"]

@@ -139,6 +139,9 @@ class Selects(Protocol):
     @property
     def long_run(self) -> dict[str, Tensor]: ...  # of those whose effect lasts, by input, all that a unit adds [S]
 
+    @property
+    def units(self) -> dict[str, float]: ...  # what their coefficients are of, in units of the columns: 1, or an sd
+
 
 class Affine(NamedTuple):
     """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""

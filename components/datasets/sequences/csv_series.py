@@ -18,6 +18,7 @@ from components.datasets.own.own_file import OwnFile
 from components.datasets.sequences.calendar import Calendar, calendar, place
 from components.datasets.sequences.equal_steps import Gaps
 from components.figures.sequences.signal import signal
+from components.maths.collinear import name_collinear
 from components.problems.budget import Budget
 from components.problems.forecasting import Origin, split
 from components.problems.sequence import Sequence
@@ -110,7 +111,9 @@ class CsvSeries(OwnFile[Sequence]):
             input_names=self.inputs,
             dates=times.dates if self.date is not None else (),
             figures=[signal],
-            about=times.facts | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
+            about=times.facts
+            | self._collinear(x[:seen], u[:seen])
+            | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
             if self.budget is not None and self.budget.total is not None:
@@ -145,6 +148,11 @@ class CsvSeries(OwnFile[Sequence]):
                 first = where[int(gone[0]) + len(column) - len(must)]
                 why = "nothing spent is 0" if key == "inputs" else "a forecast asks for it"
                 raise Misfit(f"{file}, {first}: {name} of dataset.{key} is missing; {why}")
+
+    def _collinear(self, x: Tensor, u: Tensor) -> dict[str, str]:
+        """Columns beside y that others determine, in what is seen."""
+        named = name_collinear(torch.cat([x, u], 1), [*self.regressors, *self.inputs])
+        return {"collinear": f"{named}; their coefficients are hardly told apart"} if named else {}
 
     def _read(self, file: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         """The names of the columns, and the rows that were asked for with the numbers of their lines.

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws, Selects
 from components.maths.particles.order_statistics import quantiles
@@ -13,6 +14,8 @@ from components.metrics import diagnostics
 
 if TYPE_CHECKING:
     import pandas as pd
+
+CENTRAL = (0.025, 0.975)  # the interval of every table
 
 
 def rhat_of(draws: HoldsDraws) -> dict[str, float]:
@@ -25,25 +28,56 @@ def rhat_of(draws: HoldsDraws) -> dict[str, float]:
     return {name: value for name, value in found if not math.isnan(value)}
 
 
+def effects_per_unit(draws: HoldsDraws, selects: Selects) -> dict[str, Tensor]:
+    """Draws [C·N] of what a unit of each column adds, in the units of the columns, whether they were standardised or not."""
+    values = draws.values.flatten(0, 1)
+    return {name: values[:, draws.names.index(name)] / unit for name, unit in selects.units.items()}
+
+
+def effect_scores(draws: HoldsDraws, selects: Selects) -> dict[str, float]:
+    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, in the units of these columns."""
+    out: dict[str, float] = {}
+    for name, effect in effects_per_unit(draws, selects).items():
+        if selects.units[name] != 1:
+            out[f"per_unit/{name}"] = float(effect.mean())
+            if len(effect) > 1:
+                out[f"per_unit_sd/{name}"] = float(effect.std(correction=0))
+    return out
+
+
 def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
-    """A line for each parameter: mean, sd, central 90 %, how often a column is in, what a unit of an input adds to all that
-    follows (median and central 90 %), bulk ESS and R̂; empty where there is no such thing."""
+    """A line for each parameter: mean, sd and central 95 %, those of standardised columns of a standard deviation of them;
+    the same of a unit of the column; how often a column is in, what a unit of an input adds to all that follows (median and
+    central 95 %), bulk ESS and R̂; empty where there is no such thing, as of one draw there is no sd."""
     import pandas as pd
 
     values = draws.values.flatten(0, 1)
-    lower, upper = (x.squeeze(0) for x in quantiles(values.unsqueeze(0), (0.05, 0.95)))
-    table = pd.DataFrame({"name": draws.names, "mean": values.mean(0).tolist(), "sd": values.std(0).tolist()})
-    table["lower"], table["upper"] = lower.tolist(), upper.tolist()
+    table = pd.DataFrame({"name": draws.names} | _moments(values))
+    effects, none = effects_per_unit(draws, selects), values.new_full((len(values),), math.nan)
+    per_unit = torch.stack([effects.get(name, none) for name in draws.names], 1)
+    for column, numbers in _moments(per_unit).items():
+        table["per_unit" if column == "mean" else f"per_unit_{column}"] = numbers
     table["inclusion"] = [selects.inclusion.get(name, math.nan) for name in draws.names]
-    levels = values.new_tensor([0.05, 0.5, 0.95])  # of totals that may be infinite: no numbers between them
+    levels = values.new_tensor([CENTRAL[0], 0.5, CENTRAL[1]])  # of totals that may be infinite: no numbers between them
     totals = {
         name: torch.quantile(total, levels, interpolation="nearest").tolist()
         for name, total in selects.long_run.items()
     }
-    for k, column in enumerate(("long_run_lower", "long_run", "long_run_upper")):
+    if len(values) < 2:
+        totals = {name: [math.nan, total[1], math.nan] for name, total in totals.items()}
+    for k, column in enumerate(("long_run_lower95", "long_run", "long_run_upper95")):
         table[column] = [totals.get(name.removesuffix("_lag"), [math.nan] * 3)[k] for name in draws.names]
     enough = draws.n_draws >= diagnostics.FEWEST_DRAWS
     table["ess"] = diagnostics.bulk_ess(draws.values).tolist() if enough else math.nan
     rhat = rhat_of(draws)
     table["rhat"] = [rhat.get(name, math.nan) for name in draws.names]
     return table
+
+
+def _moments(values: Tensor) -> dict[str, list[float]]:
+    """Of draws [S, P] mean, sd as in the scores, and central 95 %; one draw has a mean alone."""
+    out = {"mean": values.mean(0).tolist()}
+    if len(values) < 2:
+        return out | dict.fromkeys(("sd", "lower95", "upper95"), [math.nan] * values.shape[1])
+    lower, upper = (x.squeeze(0).tolist() for x in quantiles(values.unsqueeze(0), CENTRAL))
+    return out | {"sd": values.std(0, correction=0).tolist(), "lower95": lower, "upper95": upper}

@@ -57,7 +57,8 @@ class GaussianModel(nn.Module):
         self.network = network
         network.layers[-1].bias.data.copy_(x.mean(0))
         if noise == "learned":
-            variance = x.var(0).mean().clamp_min(FEWEST)  # of a value around its mean: all of it is noise at first
+            # Of a value around its mean: all of it is noise at first; one row has none.
+            variance = x.var(0, correction=min(1, len(x) - 1)).mean().clamp_min(FEWEST)
             self.log_noise = nn.Parameter(variance.log().cpu())  # log σ² []
         else:
             self.register_buffer("log_noise", torch.tensor(noise, dtype=x.dtype).log())

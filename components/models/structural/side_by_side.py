@@ -63,4 +63,5 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
         state_block=torch.tensor(state_block, dtype=torch.long, device=like.device),
         column_block=torch.tensor(column_block, dtype=torch.long, device=like.device),
         names=tuple(names),
+        units={name: unit for terms in blocks for name, unit in terms.units.items()},
     )

@@ -155,5 +155,10 @@ class Structural(Model[Sequence, SumOfBlocks]):
         )
         errors = Errors(self.errors == "student_t", self.nu, self.nu_shape, self.nu_rate)
         made = SumOfBlocks(list(self.blocks), facts, (self.r2, self.df, self.upper), errors)
-        made.design(problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0)
+        design = made.design(problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0)
+        if int(design.seen.sum()) < 2:
+            raise Misfit(
+                f"dataset={problem.name}: {int(design.seen.sum())} times have y and all that it is regressed on; fill gaps of "
+                "the regressors, or leave some out of model.blocks"
+            )
         return made

@@ -110,7 +110,7 @@ def test_what_an_intervention_did_is_what_the_forecast_lacks():
     found = lifted.score(posterior, Streams(0))
 
     assert found["effect/cumulative"] - before["effect/cumulative"] == pytest.approx(5.0 * AHEAD)
-    assert found["effect/average_upper"] - before["effect/average_upper"] == pytest.approx(5.0)
+    assert found["effect/average_upper95"] - before["effect/average_upper95"] == pytest.approx(5.0)
     assert "mape" not in found
     assert "effect" in lifted.draw(posterior, Streams(0))
 

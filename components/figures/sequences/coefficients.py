@@ -1,0 +1,50 @@
+"""What each regressor adds to a series: a standard deviation of it, and a unit of it in numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.contracts.posteriors import Selects
+from components.figures.style import PALETTE, new_figure
+from components.maths.particles.order_statistics import quantiles
+from components.metrics.structural.coefficients import CENTRAL
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST = 40  # columns that are drawn, the largest effects first
+
+
+def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Figure]:
+    """Mean and central 95 % of what a standard deviation of each standardised column adds to y, a unit of the others; at the
+    right what a unit of the column adds, ``effects`` [S] each.  One draw has no interval."""
+    if not effects:
+        return {}
+    units = posterior.units
+    names = sorted(effects, key=lambda name: abs(float(effects[name].mean()) * units[name]))[-MOST:]
+    figure, (axis,) = new_figure(1, 1, width=7.0, height=0.9 + 0.26 * len(names))
+    labels = []
+    for place, name in enumerate(names):
+        effect = effects[name].cpu()
+        mean, shown = float(effect.mean()), f"{float(effect.mean()):.4g}"
+        axis.plot(mean * units[name], place, "o", ms=5, color=PALETTE[0])
+        if len(effect) > 1:
+            low, high = (float(value) for value in quantiles(effect.view(1, -1, 1), CENTRAL))
+            axis.plot([low * units[name], high * units[name]], [place, place], color=PALETTE[0], lw=1.5)
+            shown += f" ({low:.4g} to {high:.4g})"
+        labels.append(shown)
+    axis.axvline(0, color="0.35", lw=0.8)
+    standard = any(units[name] != 1 for name in names)
+    axis.set(xlabel="added to y by a standard deviation" if standard else "added to y by a unit")
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(-0.6, len(names) - 0.4)
+    right = axis.twinx()
+    right.set_ylim(axis.get_ylim())
+    right.set_yticks(range(len(names)), labels)
+    right.tick_params(length=0)
+    right.grid(False)
+    interval = ", central 95 %" if any(len(effects[name]) > 1 for name in names) else ""
+    right.set_title(f"right: by a unit of the column{interval}", fontsize=9, loc="right")
+    return {"coefficients": figure}

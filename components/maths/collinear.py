@@ -1,0 +1,49 @@
+"""Columns that others of a table determine."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 1e-3  # 1 − R² of a column on those before it, below which it is named
+SHARE = 0.05  # a standardised weight below which a column has no part in it
+MOST = 300  # columns, of more only pairs are compared
+
+
+def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
+    """Columns of X [N, D] with 1 − R² < tolerance when they are regressed on those before them: column -> the others.
+
+    Rows with a missing number, and constant columns, do not count.  Where rows are few for all columns at once, a column is
+    compared with one other at a time."""
+    rows = X[~X.isnan().any(1)].double()
+    away = rows - rows.mean(0)
+    size = away.norm(dim=0)
+    varies = size > 1e-9 * rows.norm(dim=0)
+    if len(rows) < 4:
+        return {}
+    unit = away / torch.where(varies, size, 1.0)
+    R = unit.mT @ unit  # [D, D]
+    jointly = len(rows) >= 2 * X.shape[1] and X.shape[1] <= MOST
+    kept: list[int] = []
+    out: dict[int, list[int]] = {}
+    for j in varies.nonzero().flatten().tolist():
+        if kept:
+            others = torch.tensor(kept)
+            weights = torch.linalg.solve(R[others][:, others], R[others, j]) if jointly else R[others, j]
+            determined = float(weights @ R[others, j]) if jointly else float(weights.square().max())
+            if 1 - determined < tolerance:
+                least = SHARE if jointly else float(weights.abs().max())
+                out[j] = [kept[i] for i in (weights.abs() >= least).nonzero().flatten().tolist()]
+                continue
+        kept.append(j)
+    return out
+
+
+def name_collinear(X: Tensor, names: list[str], most: int = 5) -> str:
+    """Each such column with those that determine it, for a line of facts; empty: there is none."""
+    pairs = collinear(X)
+    shown = [
+        f"{names[j]} with {', '.join(names[i] for i in others[:most])}" for j, others in list(pairs.items())[:most]
+    ]
+    more = f"; {len(pairs) - most} more" if len(pairs) > most else ""
+    return "; ".join(shown) + more
