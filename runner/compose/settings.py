@@ -21,8 +21,9 @@ NOT_SIGNED = {
 UNSAID: dict[str, Any] = {
     "precision": "full", "collapse": "none", "alphas": [],
     "csv.standardise": True, "csv.bounds": None, "csv.image_shape": None,
-    "csv_series.date_format": None,
     "module.outputs": None,
+    "csv.exclude": [], "csv.decimal": None, "csv.encoding": None,
+    "csv_series.date_format": None, "csv_series.exclude": [], "csv_series.decimal": None, "csv_series.encoding": None,
 }  # fmt: skip
 
 

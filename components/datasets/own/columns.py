@@ -2,104 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from components.trouble import DamagedFile, Misfit
+from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
+from components.trouble import Misfit
 
 MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
-TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class TextTable:
-    """Cells as texts, None where one is missing, by the names of their columns; rows are counted as lines of the file."""
-
-    file: Path
-    cells: dict[str, list[str | None]]
-    first_line: int  # line of the first row: 2 below names, 1 where a file has no lines
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.cells)
-
-    @property
-    def n_rows(self) -> int:
-        return len(next(iter(self.cells.values())))
-
-    def column(self, name: str, key: str) -> list[str | None]:
-        """Raises Misfit: there is no such column."""
-        if name not in self.cells:
-            raise Misfit(f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}")
-        return self.cells[name]
-
-    def where(self, row: int) -> str:
-        return f"{self.file}, line {self.first_line + row}"
-
-
-def read_table(file: Path, delimiter: str, missing: Sequence[str]) -> TextTable:
-    """A CSV file whose first line names the columns, or a Parquet file by its ending.
-
-    Raises:
-        DamagedFile: it is neither, or holds no row.
-        Misfit: a name stands twice."""
-    import pandas as pd
-
-    parquet = file.suffix.lower() in (".parquet", ".pq")
-    try:
-        if parquet:
-            frame = pd.read_parquet(file)
-            names = [str(name) for name in frame.columns]
-        else:
-            frame = pd.read_csv(
-                file, sep=delimiter, dtype=str, keep_default_na=False, header=None, encoding="utf-8-sig"
-            )
-            names = [str(name).strip() for name in frame.iloc[0]]
-            frame = frame.iloc[1:]
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError, OSError, ValueError) as error:
-        kind = "Parquet file" if parquet else f"table with cells between {delimiter!r}"
-        text = re.sub(r"\s+", " ", str(error)).strip()
-        if uneven := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text):
-            text = "line {1} has {2} cells, the first line names {0}".format(*uneven.groups())
-        raise DamagedFile(f"{file}: no {kind} ({text}); mend or replace it, or dataset.delimiter") from None
-    if len(frame) == 0:
-        raise DamagedFile(f"{file}: no row below the names of the columns; name another file")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise Misfit(f"{file}: two columns are called {twice[0]!r}; rename one")
-
-    def cell(value: Any) -> str | None:
-        text = None if pd.isna(value) else str(value).strip()
-        return None if text is None or text in missing else text
-
-    cells = {name: [cell(value) for value in frame.iloc[:, j]] for j, name in enumerate(names)}
-    return TextTable(file, cells, 1 if parquet else 2)
-
-
-def number(text: str) -> float | None:
-    """A finite number, 1 or 0 for true or false; None where a text is neither."""
-    if text.lower() in TRUE_OR_FALSE:
-        return TRUE_OR_FALSE[text.lower()]
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
-
-
-@dataclass(frozen=True)
 class Encoded:
-    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text but the first otherwise, and what it was taken
-    for."""
+    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text but the first otherwise, their names, and what
+    the column was taken for."""
 
     values: Array
     taken_for: str
+    names: list[str]
+    is_text: bool = False
 
 
 def encode(table: TextTable, name: str) -> Encoded:
@@ -114,26 +38,26 @@ def encode(table: TextTable, name: str) -> Encoded:
     cells = table.column(name, "inputs")
     for row, cell in enumerate(cells):
         if cell is None:
-            raise Misfit(f"{table.where(row)}: {name} is missing; fill it, or leave the column out of dataset.inputs")
+            raise Misfit(f"{table.where(row)}: {name} is missing; fill it, or name the column in dataset.exclude")
     texts = [str(cell) for cell in cells]
-    numbers = [number(text) for text in texts]
+    numbers = [table.number(text) for text in texts]
     bad = [row for row, value in enumerate(numbers) if value is None]
     if not bad:
         kind = "true or false" if {text.lower() for text in texts} <= set(TRUE_OR_FALSE) else "numbers"
-        return Encoded(np.array(numbers, dtype=np.float64)[:, None], kind)
-    if 10 * len(bad) <= len(texts):
+        return Encoded(np.array(numbers, dtype=np.float64)[:, None], kind, [name])
+    if 10 * len(bad) <= len(texts) or all(table.hint(texts[row]) for row in bad):
         raise Misfit(
-            f"{table.where(bad[0])}: {name} is {texts[bad[0]]!r}, no number as the others are; mend it, or leave the "
-            "column out of dataset.inputs"
+            f"{table.where(bad[0])}: {name} is {texts[bad[0]]!r}, no number{' as the others are' * (len(bad) < len(texts))}; "
+            f"mend it, or name the column in dataset.exclude{table.hint(texts[bad[0]])}"
         )
     levels = sorted(set(texts))
     if len(levels) > MOST_LEVELS:
         raise Misfit(
-            f"dataset.inputs: {name} holds {len(levels)} different texts, at most {MOST_LEVELS} become inputs; leave it "
-            "out, or make numbers of it"
+            f"dataset.inputs: {name} holds {len(levels)} different texts, at most {MOST_LEVELS} become inputs; name "
+            "it in dataset.exclude, or make numbers of it"
         )
     values = np.array([[float(text == level) for level in levels[1:]] for text in texts]).reshape(len(texts), -1)
-    return Encoded(values, f"{len(levels)} texts")
+    return Encoded(values, f"{len(levels)} texts", [f"{name} {level}" for level in levels[1:]], True)
 
 
 def real_labels(table: TextTable, name: str) -> Array:
@@ -144,11 +68,11 @@ def real_labels(table: TextTable, name: str) -> Array:
     found = np.full(table.n_rows, np.nan)
     for row, cell in enumerate(table.column(name, "targets")):
         if cell is not None:
-            value = number(cell)
+            value = table.number(cell)
             if value is None:
                 raise Misfit(
                     f"{table.where(row)}: {name} is {cell!r}, no number; mend it, add it to dataset.missing, or set "
-                    "dataset.labels to binary or classes"
+                    f"dataset.labels to binary or classes{table.hint(cell)}"
                 )
             found[row] = value
     return found
@@ -164,7 +88,7 @@ def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[
             hardly any label is seen twice."""
     columns = [table.column(name, "targets") for name in names]
     texts = {cell for cells in columns for cell in cells if cell is not None}
-    values = {text: number(text) for text in texts}
+    values = {text: table.number(text) for text in texts}
     by_size = all(value is not None for value in values.values())
     classes = sorted(texts, key=lambda text: (values[text], text) if by_size else (0.0, text))
     if len(classes) < 2 or (binary and len(classes) > 2):

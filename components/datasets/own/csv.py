@@ -16,9 +16,11 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.own.columns import TextTable, class_labels, encode, read_table, real_labels
+from components.datasets.own.columns import class_labels, encode, real_labels
 from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs
 from components.datasets.own.own_file import OwnFile
+from components.datasets.own.table_facts import class_facts, input_facts
+from components.datasets.own.text_table import Decimal, TextTable, read_table
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
@@ -57,16 +59,21 @@ class Csv(OwnFile[Supervised]):
     Source: Shafranovich (2005), RFC 4180."""
 
     kind: ClassVar[Kind] = "supervised"
-    before: ClassVar[dict[str, Any]] = {"standardise": True, "bounds": None, "image_shape": None}
+    before: ClassVar[dict[str, Any]] = {
+        "standardise": True, "bounds": None, "image_shape": None, "exclude": [], "decimal": None, "encoding": None
+    }  # fmt: skip
 
     labels: Target
     targets: Annotated[list[str], Field(min_length=1)]
     task: str | None
     inputs: list[str] | None
+    exclude: list[str]
     split: str | None
     fold: str | None
     test_share: Annotated[float, Field(gt=0, lt=1)]
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
+    decimal: Decimal | None
+    encoding: str | None
     missing: list[str]
     batch_size: PositiveInt | None
     standardise: bool
@@ -90,12 +97,15 @@ class Csv(OwnFile[Supervised]):
         if self.fold is None:
             return None
         with suppress(DamagedFile, Misfit):  # that ``load`` tells
-            found = set(read_table(self.file(data_dir), self.delimiter, self.missing).column(self.fold, "fold"))
+            found = set(self._table(data_dir).column(self.fold, "fold"))
             return len(found - {None})
         return None
 
+    def _table(self, data_dir: Path) -> TextTable:
+        return read_table(self.file(data_dir), self.delimiter, self.missing, self.exclude, self.decimal, self.encoding)
+
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        table = read_table(self.file(setting.data_dir), self.delimiter, self.missing)
+        table = self._table(setting.data_dir)
         for key, name in (
             *(("targets", name) for name in self.targets),
             ("task", self.task),
@@ -110,9 +120,9 @@ class Csv(OwnFile[Supervised]):
             raise Misfit(f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out")
         if not names:
             raise Misfit(f"dataset.inputs: {table.file} has no column left for inputs; name some")
-        encoded = [encode(table, name) for name in names]
+        encoded = {name: encode(table, name) for name in names}
         kept, scored, how = self._rows(table, rng)
-        columns = {column: e.values for column, e in zip(names, encoded, strict=True)}
+        columns = {name: column.values for name, column in encoded.items()}
         x = convert_inputs(table, columns, kept, self.standardise, self.bounds, self.image_shape)
         y, mask, tasks, scale, classes = self._labels(table, kept)
 
@@ -137,11 +147,13 @@ class Csv(OwnFile[Supervised]):
             bounds=self.bounds,
             image_shape=self.image_shape,
             input_units="standardised" if self.standardise else "raw units",
-            about={
-                "columns": "; ".join(f"{n}: {e.taken_for}" for n, e in zip(names, encoded, strict=True)),
+            about=table.facts
+            | {
+                "columns": "; ".join(f"{name}: {column.taken_for}" for name, column in encoded.items()),
                 "test rows": f"{len(scored):,} ({how})",
             }
-            | ({} if real else {"classes": ", ".join(classes)}),
+            | input_facts(table, encoded, kept, scored)
+            | ({} if real else class_facts(y, mask, tasks, classes, kept, scored)),
         )
 
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Rows, Rows, str]:

@@ -10,7 +10,8 @@ import torch
 from pydantic import AfterValidator, BeforeValidator
 from torch import Tensor
 
-from components.datasets.own.columns import Array, TextTable
+from components.datasets.own.columns import Array
+from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import Rows, standardised_inputs
 from components.trouble import Misfit
 

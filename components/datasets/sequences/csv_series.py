@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,16 +13,17 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.own.collinear import name_collinear
 from components.datasets.own.own_file import OwnFile
+from components.datasets.own.text_table import Decimal, TextTable, read_table
 from components.datasets.sequences.calendar import Calendar, calendar, place
 from components.datasets.sequences.equal_steps import Gaps
 from components.figures.sequences.signal import signal
-from components.maths.collinear import name_collinear
 from components.problems.budget import Budget
 from components.problems.forecasting import Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import DamagedFile, Misfit
+from components.trouble import Misfit
 
 
 @register("dataset", "csv_series")
@@ -47,17 +47,21 @@ class CsvSeries(OwnFile[Sequence]):
 
     before: ClassVar[dict[str, Any]] = {
         "date": None, "date_format": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end",
-        "intervention": False, "budget": None
+        "intervention": False, "budget": None,
+        "exclude": [], "decimal": None, "encoding": None,
     }  # fmt: skip
 
     columns: Annotated[list[str], Field(min_length=1)]
     truth: list[str] | None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
+    decimal: Decimal | None
+    encoding: str | None
     missing: list[str]
+    exclude: list[str]
     date: str | None
     date_format: str | None
     gaps: Gaps
-    regressors: list[str]
+    regressors: list[str] | None
     inputs: list[str]
     n_ahead: NonNegativeInt | str
     origin: Origin
@@ -67,9 +71,9 @@ class CsvSeries(OwnFile[Sequence]):
     n_steps: Annotated[int, Field(ge=1)] | None
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        file = self.file(setting.data_dir)
-        header, rows = self._read(file)
-        times = self._calendar(file, header, rows)
+        table = self._table(setting.data_dir)
+        times = self._calendar(table)
+        regressors = self._regressors(table)
         n_ahead = self.n_ahead
         if isinstance(n_ahead, str):
             n_ahead = len(times.dates) - place(
@@ -81,7 +85,7 @@ class CsvSeries(OwnFile[Sequence]):
             raise Misfit(f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}")
 
         def spread(names: list[str], key: str, between: float = math.nan) -> Tensor:
-            values = self._numbers(file, header, rows, names, key)
+            values = self._numbers(table, names, key)
             out = values.new_full((len(values) + times.gaps, len(names)), between)
             out[times.places] = values
             return out  # [T, …]
@@ -90,10 +94,10 @@ class CsvSeries(OwnFile[Sequence]):
         if bool(y[:seen].isnan().any(1).all()):
             raise Misfit(f"dataset.columns={','.join(self.columns)}: missing at all of the {seen} times that are seen")
         truth = None if self.truth is None else spread(self.truth, "truth")
-        x, u = spread(self.regressors, "regressors"), spread(self.inputs, "inputs", 0.0)
-        where = list(times.dates) if self.date is not None else [f"line {line}" for line, _ in rows]
-        self._check(file, x, self.regressors, "regressors", seen, where)
-        self._check(file, u, self.inputs, "inputs", seen, where)
+        x, u = spread(regressors, "regressors"), spread(self.inputs, "inputs", 0.0)
+        where = list(times.dates) if self.date is not None else [f"line {line}" for line in table.lines]
+        self._check(table.file, x, regressors, "regressors", seen, where)
+        self._check(table.file, u, self.inputs, "inputs", seen, where)
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype).contiguous()
@@ -105,14 +109,15 @@ class CsvSeries(OwnFile[Sequence]):
             means=None if truth is None else placed(truth.unsqueeze(0)),
             system=None,
             state_names=self.columns,
-            regressors=placed(x) if self.regressors else None,
-            regressor_names=self.regressors,
+            regressors=placed(x) if regressors else None,
+            regressor_names=regressors,
             inputs=placed(u) if self.inputs else None,
             input_names=self.inputs,
             dates=times.dates if self.date is not None else (),
             figures=[signal],
-            about=times.facts
-            | self._collinear(x[:seen], u[:seen])
+            about=table.facts
+            | times.facts
+            | self._collinear(torch.cat([x, u], 1)[:seen], [*regressors, *self.inputs])
             | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
@@ -123,15 +128,34 @@ class CsvSeries(OwnFile[Sequence]):
             return whole
         return split(whole, n_ahead, self.origin, self.budget, self.intervention)
 
-    def _calendar(self, file: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> Calendar:
+    def _table(self, data_dir: Path) -> TextTable:
+        """The lines that were asked for.
+
+        Raises:
+            Misfit: the file has too few."""
+        file = self.file(data_dir)
+        table = read_table(file, self.delimiter, self.missing, self.exclude, self.decimal, self.encoding)
+        table = table.part(self.skip, self.n_steps)
+        if not table.n_rows or (self.n_steps is not None and table.n_rows < self.n_steps):
+            raise Misfit(
+                f"dataset.n_steps={self.n_steps}: {file} has {table.n_rows} lines after dataset.skip={self.skip}"
+            )
+        return table
+
+    def _regressors(self, table: TextTable) -> list[str]:
+        """Names of the columns x: null is every column that has no other use."""
+        used = {*self.columns, *self.inputs, *(self.truth or []), self.date}
+        return [name for name in table.names if name not in used] if self.regressors is None else self.regressors
+
+    def _calendar(self, table: TextTable) -> Calendar:
         """Raises Misfit: dates that make no series."""
         if self.date is None:
-            return Calendar(("",) * len(rows), list(range(len(rows))))
-        if self.date not in header:
-            raise Misfit(f"dataset.date={self.date}: {file} has no such column; there are {', '.join(header)}")
-        j = header.index(self.date)
-        texts, lines = [row[j].strip() for _, row in rows], [line for line, _ in rows]
-        return calendar(texts, lines, str(file), self.date, self.gaps, self.date_format)
+            return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
+        texts = table.column(self.date, "date")
+        if None in texts:
+            raise Misfit(f"{table.where(texts.index(None))}: {self.date} is missing; give every line a date")
+        dates = [str(text) for text in texts]
+        return calendar(dates, table.lines, str(table.file), self.date, self.gaps, self.date_format)
 
     def _check(self, file: Path, values: Tensor, names: list[str], key: str, seen: int, where: list[str]) -> None:
         """What stands beside y [T, …]: it varies where y is seen, and is known after that; inputs are known everywhere.
@@ -149,62 +173,27 @@ class CsvSeries(OwnFile[Sequence]):
                 why = "nothing spent is 0" if key == "inputs" else "a forecast asks for it"
                 raise Misfit(f"{file}, {first}: {name} of dataset.{key} is missing; {why}")
 
-    def _collinear(self, x: Tensor, u: Tensor) -> dict[str, str]:
+    def _collinear(self, beside: Tensor, names: list[str]) -> dict[str, str]:
         """Columns beside y that others determine, in what is seen."""
-        named = name_collinear(torch.cat([x, u], 1), [*self.regressors, *self.inputs])
+        named = name_collinear(beside, names)
         return {"collinear": f"{named}; their coefficients are hardly told apart"} if named else {}
 
-    def _read(self, file: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-        """The names of the columns, and the rows that were asked for with the numbers of their lines.
-
-        Raises:
-            DamagedFile: it is empty, or no table of that delimiter.
-            Misfit: it has too few lines.
-        """
-        try:
-            with file.open(newline="", encoding="utf-8-sig") as text:
-                lines = csv.reader(text, delimiter=self.delimiter, strict=True)
-                header = [name.strip() for name in next((row for row in lines if row), [])]
-                rows = [(lines.line_num, row) for row in lines if row]
-        except (UnicodeDecodeError, csv.Error, OSError) as error:
-            raise DamagedFile(f"{file}: no CSV file ({error}); replace it") from None
-        if not rows:
-            lacks = "no line after its names" if header else "nothing"
-            raise DamagedFile(f"dataset.path={self.path}: the file is empty, {file} holds {lacks}; name another")
-        if ragged := [(line, row) for line, row in rows if len(row) != len(header)]:
-            line, row = ragged[0]
-            raise DamagedFile(
-                f"{file}, line {line}: {len(row)} cells under {len(header)} names; mend it, or dataset.delimiter"
-            )
-        rows = rows[self.skip :][: self.n_steps]
-        if not rows or (self.n_steps is not None and len(rows) < self.n_steps):
-            raise Misfit(f"dataset.n_steps={self.n_steps}: {file} has {len(rows)} lines after dataset.skip={self.skip}")
-        return header, rows
-
-    def _numbers(
-        self, file: Path, header: list[str], rows: list[tuple[int, list[str]]], names: list[str], key: str
-    ) -> Tensor:
+    def _numbers(self, table: TextTable, names: list[str], key: str) -> Tensor:
         """Columns by name [T, …], NaN where missing.
 
         Raises:
             Misfit: a column is not there, or a cell is no number.
         """
-        for name in names:
-            if name not in header:
-                raise Misfit(f"dataset.{key}={name}: {file} has no such column; there are {', '.join(header)}")
-        places = [header.index(name) for name in names]
-
-        def number(line: int, cell: str, name: str) -> float:
-            if cell.strip() in self.missing:
-                return math.nan
-            try:
-                if not math.isinf(value := float(cell)):
-                    return value
-                raise ValueError
-            except ValueError:
-                raise Misfit(
-                    f"{file}, line {line}: {name} is {cell!r}, no number; mend it, or add it to dataset.missing"
-                ) from None
-
-        table = [[number(line, row[j], name) for j, name in zip(places, names, strict=True)] for line, row in rows]
-        return torch.tensor(table, dtype=torch.float64)
+        out = torch.full((table.n_rows, len(names)), math.nan, dtype=torch.float64)
+        for j, name in enumerate(names):
+            for row, cell in enumerate(table.column(name, key)):
+                if cell is None:
+                    continue
+                value = table.number(cell)
+                if value is None:
+                    raise Misfit(
+                        f"{table.where(row)}: {name} is {cell!r}, no number; mend it, or add it to dataset.missing"
+                        f"{table.hint(cell)}"
+                    )
+                out[row, j] = value
+        return out

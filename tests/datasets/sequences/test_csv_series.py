@@ -65,7 +65,7 @@ def test_the_name_changes_with_the_content(tmp_path):
         ("y\n1\n", {"skip": 1}, Misfit, "has 0 lines after dataset.skip=1"),
         ("y\n1\n2\n", {"n_steps": 5}, Misfit, "dataset.n_steps=5: .* has 2 lines"),
         ('y\n"1\n', {}, DamagedFile, "no CSV file"),
-        (b"y\n\xff\xfe\n", {}, DamagedFile, "no CSV file"),
+        (b"y\n\xff\xfe\n", {}, Misfit, "line 2: y is 'ÿþ', no number"),
         ("y\nNA\n\nNA\n", {}, Misfit, "dataset.columns=y: missing at all of the 2 times that are seen"),
         ("y\nNA\n1\n", {"n_ahead": 1}, Misfit, "dataset.columns=y: missing at all of the 1 times that are seen"),
         ("y\n1\n2\n", {"n_ahead": 2}, Misfit, "dataset.n_ahead=2: there are 2 times; leave some to learn from"),

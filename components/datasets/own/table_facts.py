@@ -1,0 +1,71 @@
+"""What a table of the user's own cannot teach: constant and collinear inputs, texts and classes that only test rows have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from components.datasets.own.collinear import name_collinear
+from components.datasets.own.columns import Encoded
+from components.datasets.own.text_table import TextTable
+from components.trouble import Misfit
+
+Rows = NDArray[np.int64]
+MOST = 5  # names in a line
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
+
+
+def input_facts(table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, scored: Rows) -> dict[str, str]:
+    """Lines about inputs that do not vary in the training rows, that others determine there, and about unseen texts."""
+    out: dict[str, str] = {}
+    unseen, constant = [], []
+    for name, column in encoded.items():
+        if column.is_text:
+            cells = table.column(name, "inputs")
+            known = {cells[row] for row in kept}
+            for level in sorted({str(cells[row]) for row in scored} - {str(cell) for cell in known}):
+                rows = sum(cells[row] == level for row in scored)
+                unseen.append(f"{name} {level} in {rows:,} test row{'s' * (rows > 1)}")
+            if len(known) == 1:
+                constant.append(name)
+        elif np.ptp(column.values[kept]) == 0:
+            constant.append(name)
+    if constant:
+        out["constant inputs"] = f"{_listed(constant)}: nothing is learnt from them; name them in dataset.exclude"
+    if unseen:
+        out["texts not learnt from"] = _listed(unseen)
+    names = [name for column in encoded.values() for name in column.names]
+    X = torch.from_numpy(np.concatenate([column.values for column in encoded.values()], 1)[kept])
+    if pairs := name_collinear(X, names):
+        out["collinear inputs"] = f"{pairs}; their weights are hardly told apart"
+    return out
+
+
+def class_facts(
+    y: Tensor, seen: Tensor, tasks: Sequence[str], classes: Sequence[str], kept: Rows, scored: Rows
+) -> dict[str, str]:
+    """The classes, and those of a task that only its test rows have; labels y [N, T] where ``seen``.
+
+    Raises:
+        Misfit: the labels of a task that are learnt from are all of one class."""
+    only_tested = []
+    for t, task in enumerate(tasks):
+        learnt, tested = (set(y[rows, t][seen[rows, t]].tolist()) for rows in (kept, scored))
+        if len(learnt) == 1:
+            raise Misfit(
+                f"dataset.targets: the training labels of task {task} are all {classes[learnt.pop()]!r}; leave it out of "
+                "dataset.targets, or put other rows aside (dataset.split, fold, test_share, or another seed)"
+            )
+        of_task = f" of {task}" if len(tasks) > 1 else ""
+        only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
+    out = {"classes": ", ".join(classes)}
+    if only_tested:
+        out["classes not learnt from"] = f"{_listed(only_tested)}: test rows alone have them, and count in the scores"
+    return out

@@ -1,0 +1,207 @@
+"""A file of the user's own as a table of texts: its encoding, delimiter and decimal mark are recognised, and said."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from components.trouble import DamagedFile, Misfit
+
+Decimal = Literal[".", ","]
+TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
+DELIMITERS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
+BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+        codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
+OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: a fraction, or more than a thousand
+GROUPED = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Cells as texts, None where one is missing, by the names of their columns."""
+
+    file: Path
+    cells: dict[str, list[str | None]]
+    lines: list[int]  # of the file, a line for each row
+    decimal: Decimal = "."
+    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.cells)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lines)
+
+    def column(self, name: str, key: str) -> list[str | None]:
+        """Raises Misfit: there is no such column."""
+        if name not in self.cells:
+            raise Misfit(f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}")
+        return self.cells[name]
+
+    def where(self, row: int) -> str:
+        return f"{self.file}, line {self.lines[row]}"
+
+    def number(self, text: str) -> float | None:
+        """A finite number, 1 or 0 for true or false; None where a text is neither."""
+        if text.lower() in TRUE_OR_FALSE:
+            return TRUE_OR_FALSE[text.lower()]
+        other = "." if self.decimal == "," else ","
+        try:
+            value = float("no number" if other in text or "_" in text else text.replace(",", "."))
+        except ValueError:
+            return None
+        return value if np.isfinite(value) else None
+
+    def hint(self, text: str) -> str:
+        """What may be done about a text that is no number, where its marks explain it; it begins with a semicolon."""
+        if WITH_COMMA.fullmatch(text) and self.decimal == "." and not OF_THOUSANDS.fullmatch(text):
+            return "; of decimal commas set dataset.decimal=','"
+        if WITH_POINT.fullmatch(text) and self.decimal == ",":
+            return "; of decimal points set dataset.decimal='.'"
+        return "; leave out the marks of thousands" if GROUPED.fullmatch(text) else ""
+
+    def part(self, skip: int, number: int | None) -> TextTable:
+        """Rows after the first ``skip`` ones, at most so many."""
+        rows = slice(skip, None if number is None else skip + number)
+        cells = {name: values[rows] for name, values in self.cells.items()}
+        return TextTable(self.file, cells, self.lines[rows], self.decimal, self.facts)
+
+
+def read_table(
+    file: Path,
+    delimiter: str,
+    missing: Sequence[str],
+    exclude: Sequence[str] = (),
+    decimal: Decimal | None = None,
+    encoding: str | None = None,
+) -> TextTable:
+    """A CSV file whose first line names the columns, or a Parquet file by its ending, without the columns ``exclude``.
+
+    Where cells between ``delimiter`` are no table, those between ; tabs or | are taken if they are one.  None: the encoding is
+    that of its first bytes, UTF-8, or else Windows-1252; the decimal mark is a comma where columns are numbers with it alone.
+
+    Raises:
+        DamagedFile: it is no table, or holds no row.
+        Misfit: a name stands twice, or is not there; the decimal mark can be read in two ways; an encoding is none."""
+    facts: dict[str, str] = {}
+    if file.suffix.lower() in (".parquet", ".pq"):
+        names, rows, lines = _read_parquet(file)
+    else:
+        text, guess = _decode(file, encoding)
+        names, rows, lines, found = _split_cells(file, text, delimiter)
+        facts |= {"encoding": guess} if guess else {}
+        facts |= {"delimiter": DELIMITERS[found]} if found != delimiter else {}
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise Misfit(f"{file}: two columns are called {twice[0]!r}; rename one")
+    if unknown := [name for name in exclude if name not in names]:
+        raise Misfit(f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}")
+
+    def cell(text: str | None) -> str | None:
+        return None if text is None or text.strip() in missing else text.strip()
+
+    cells = {name: [cell(row[j]) for row in rows] for j, name in enumerate(names) if name not in exclude}
+    mark: Decimal = _decimal_mark(file, cells) if decimal is None else decimal
+    facts |= {"decimal mark": "comma"} if mark == "," and decimal is None else {}
+    return TextTable(file, cells, lines, mark, facts)
+
+
+def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[int]]:
+    """Raises DamagedFile."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        raise DamagedFile(f"{file}: no Parquet file ({' '.join(str(error).split())}); replace it") from None
+    if len(frame) == 0:
+        raise DamagedFile(f"dataset.path: {file} holds no row; name another")
+    columns = [[None if pd.isna(value) else str(value) for value in frame[name]] for name in frame.columns]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return [str(name) for name in frame.columns], rows, list(range(1, len(frame) + 1))
+
+
+def _decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
+    """The text of a file, and the encoding that was guessed where it is not UTF-8.
+
+    Raises:
+        DamagedFile: the bytes have another encoding.
+        Misfit: the encoding is none."""
+    content = file.read_bytes()
+    marked = next((name for mark, name in BOMS.items() if content.startswith(mark)), None)
+    names = [encoding] if encoding is not None else [marked] if marked is not None else ["utf-8", "windows-1252"]
+    if names[0] == "utf-8" and b"\x00" in content[:1000]:
+        names = ["utf-16-le" if content[1:2] == b"\x00" else "utf-16-be"]
+    for name in names:
+        try:
+            return content.decode(name), None if name in (encoding, "utf-8", "utf-8-sig") else name
+        except UnicodeDecodeError:
+            continue
+        except LookupError:
+            raise Misfit(f"dataset.encoding={name}: no encoding of Python; as latin-1, cp1250 or shift_jis") from None
+    raise DamagedFile(f"{file}: no text in {' or '.join(names)}; set dataset.encoding, as cp1250 or shift_jis")
+
+
+def _split_cells(file: Path, text: str, delimiter: str) -> tuple[list[str], list[list[str | None]], list[int], str]:
+    """Names, rows, their lines, and the delimiter, the one that was given unless another alone makes a table.
+
+    Raises:
+        DamagedFile: there is no row, or rows have other numbers of cells than the first line."""
+    tables: dict[str, list[tuple[int, list[str]]]] = {}
+    for mark in dict.fromkeys((delimiter, *DELIMITERS)):
+        lines = csv.reader(text.splitlines(keepends=True), delimiter=mark, strict=True)
+        try:
+            tables[mark] = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row) or len(row) > 1]
+        except csv.Error as error:
+            if mark == delimiter:
+                raise DamagedFile(f"{file}, line {lines.line_num}: no CSV file ({error}); mend or replace it") from None
+    if len(tables[delimiter]) < 2:
+        lacks = "no line after its names" if tables[delimiter] else "nothing"
+        raise DamagedFile(f"dataset.path={file.name}: the file is empty, {file} holds {lacks}; name another")
+
+    def ragged(rows: list[tuple[int, list[str]]]) -> tuple[int, list[str]] | None:
+        return next((row for row in rows if len(row[1]) != len(rows[0][1])), None)
+
+    fits = [mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and ragged(rows) is None]
+    found = delimiter if delimiter in fits or not fits else fits[0]
+    header, *rows = tables[found]
+    if (wrong := ragged(tables[found])) is not None:
+        raise DamagedFile(
+            f"{file}, line {wrong[0]}: {len(wrong[1])} cells under {len(header[1])} names; mend it, or set dataset.delimiter"
+        )
+    return [name.strip() for name in header[1]], [list(row) for _, row in rows], [line for line, _ in rows], found
+
+
+def _decimal_mark(file: Path, cells: dict[str, list[str | None]]) -> Decimal:
+    """A comma where whole columns are numbers with commas, and none has points.
+
+    Raises:
+        Misfit: some columns have the one and some the other, or no comma can be told from one of thousands."""
+    commas: list[str] = []
+    unclear: list[str] = []
+    points: list[str] = []
+    for name, values in cells.items():
+        texts = [text for text in values if text is not None]
+        for pattern, mark in ((WITH_COMMA, ","), (WITH_POINT, ".")):
+            marked = [text for text in texts if mark in text]
+            if marked and all(pattern.fullmatch(text) or WHOLE.fullmatch(text) for text in texts):
+                clear = [text for text in marked if not OF_THOUSANDS.fullmatch(text)]
+                kind = points if mark == "." else commas if clear else unclear
+                kind.append(f"{name} holds {(clear or marked)[0]}")
+    mend = "set dataset.decimal to ',' or '.', or name columns that are not used in dataset.exclude"
+    if commas and points:
+        raise Misfit(f"{file}: {commas[0]}, {points[0]}; {mend}")
+    if unclear and not commas and not points:
+        raise Misfit(f"{file}: {unclear[0]}, a fraction or a thousand; {mend}")
+    return "," if commas else "."

@@ -1,0 +1,103 @@
+"""Effects of regressors in the units of their columns, and what is said of a single draw."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+from configured import component, load
+
+from components.metrics.filtering import parameter_scores
+from components.metrics.structural.coefficients import coefficient_table, effect_scores
+from components.metrics.unlabelled import parameter_moments
+from components.posteriors.draws import Draws
+from runner.execution.rng import Streams
+
+
+def sales(tmp_path, change=lambda rows: rows, **keys):
+    """60 weeks: a level of 200, 40 more in five weeks of holidays, 2 less for each unit of price."""
+    g = torch.Generator().manual_seed(1)
+    holiday = torch.zeros(60, dtype=torch.float64)
+    holiday[torch.tensor([5, 17, 28, 40, 51])] = 1
+    price = 100 + 5 * torch.randn(60, generator=g, dtype=torch.float64)
+    y = 200 + 40 * holiday - 2 * (price - 100) + 0.1 * torch.randn(60, generator=g, dtype=torch.float64)
+    rows = [[f"{v}" for v in row] for row in torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()]
+    rows = change([["y", "holiday", "price", "fahrenheit"], *rows])
+    (tmp_path / "sales.csv").write_text("\n".join(",".join(row) for row in rows))
+    keys = {"regressors": ["holiday", "price"], "n_ahead": 4} | keys
+    return load("csv_series", path=str(tmp_path / "sales.csv"), **keys)[0]
+
+
+def fitted(problem, standardise=True, steps=25):
+    block = {"name": "regression", "expected_size": None, "standardise": standardise}
+    rng = Streams(0)
+    model = component("model", "structural", blocks=["local_level", block]).build(problem, rng)
+    method = component("inference", "structural_mle", restarts=1, draws=5)
+    state = method.init(model, problem, rng)
+    for step, batch in problem.batches("series", rng, 0, steps):
+        state, _ = method.step(state, batch, rng.at("noise", step))
+    return method.posterior(state)
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
+    problem = sales(tmp_path)
+    posterior = fitted(problem, standardise)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = coefficient_table(posterior, posterior).set_index("name")
+        scores = problem.score(posterior, Streams(0))
+    assert table.loc["holiday", "per_unit"] == pytest.approx(40, abs=0.5)
+    assert table.loc["price", "per_unit"] == pytest.approx(-2, abs=0.05)
+    sd = float(problem.regressors[:, 0].std(correction=0)) if standardise else 1.0
+    assert table.loc["holiday", "mean"] == pytest.approx(table.loc["holiday", "per_unit"] * sd)
+    assert math.isnan(table.loc["level_sd", "per_unit"])
+    assert table[["sd", "lower95", "upper95", "per_unit_sd"]].isna().all(axis=None)  # of one draw
+    assert not [name for name in scores if name.startswith(("sd/", "per_unit_sd/"))]
+    assert scores["mean/holiday"] == pytest.approx(table.loc["holiday", "mean"])
+    per_unit = {name.removeprefix("per_unit/"): value for name, value in scores.items() if name.startswith("per_unit/")}
+    assert per_unit == (pytest.approx({name: table.loc[name, "per_unit"] for name in per_unit}))
+    assert set(per_unit) == ({"holiday", "price"} if standardise else set())
+
+
+def test_table_and_scores_agree_on_draws(tmp_path):
+    posterior = fitted(sales(tmp_path), steps=2)
+    g = torch.Generator().manual_seed(0)
+    theta = posterior.draws + 0.1 * torch.randn(2, 300, posterior.draws.shape[2], generator=g, dtype=torch.float64)
+    from dataclasses import replace
+
+    many = replace(posterior, draws=theta)
+    table = coefficient_table(many, many).set_index("name")
+    scores = {name: float(value) for name, value in parameter_scores(many).items()} | effect_scores(many, many)
+    for name in ("holiday", "price"):
+        for column, score in (("mean", "mean"), ("sd", "sd"), ("per_unit", "per_unit"), ("per_unit_sd", "per_unit_sd")):
+            assert table.loc[name, column] == pytest.approx(scores[f"{score}/{name}"], rel=1e-12)
+        draws = theta[..., many.names.index(name)].flatten()
+        inside = (draws >= table.loc[name, "lower95"]) & (draws <= table.loc[name, "upper95"])
+        assert float(inside.double().mean()) == pytest.approx(0.95, abs=0.01)
+
+
+def test_a_missing_regressor_is_counted_by_its_column(tmp_path):
+    def change(rows):
+        rows[3][1] = rows[9][2] = rows[9][1] = ""
+        rows[12][0] = rows[12][1] = ""  # y is missing too: no time is lost by that
+        return rows
+
+    facts = sales(tmp_path, change).describe()
+    assert facts["left out"].startswith("2 of 56 times by models that regress")
+    assert facts["left out"].endswith("holiday at 2, price at 1")
+    assert "left out" not in sales(tmp_path).describe()
+
+
+def test_collinear_columns_are_named(tmp_path):
+    facts = sales(tmp_path, regressors=["holiday", "price", "fahrenheit"]).describe()
+    assert facts["collinear"].startswith("fahrenheit with price;")
+    assert "collinear" not in sales(tmp_path).describe()
+
+
+def test_one_point_has_a_mean_and_no_deviation():
+    point = Draws(torch.ones(1, 1, 2), torch.zeros(1, 2), ["a", "b"])
+    assert set(parameter_moments.scores(point)) == {"mean/a", "mean/b"}
+    assert set(parameter_scores(point, {"a": 1.5})) == {"mean/a", "mean/b", "error/a"}
