@@ -30,10 +30,11 @@ def sales(tmp_path, change=lambda rows: rows, **keys):
     return load("csv_series", path=str(tmp_path / "sales.csv"), **keys)[0]
 
 
-def fitted(problem, standardise=True, steps=25):
-    block = {"name": "regression", "expected_size": None, "standardise": standardise}
+def fitted(problem, standardise=True, steps=15):
+    regression = component("block", "regression", expected_size=None, standardise=standardise)
     rng = Streams(0)
-    model = component("model", "structural", blocks=["local_level", block]).build(problem, rng)
+    blocks = [component("block", "local_level", df=0.01), regression]
+    model = component("model", "structural", blocks=blocks).build(problem, rng)
     method = component("inference", "structural_mle", restarts=1, draws=5)
     state = method.init(model, problem, rng)
     for step, batch in problem.batches("series", rng, 0, steps):
