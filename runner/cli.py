@@ -92,7 +92,7 @@ def _by_hydra(argv: list[str]) -> int:
     """What is more than one run, or a mistake."""
     from runner.arguments import check_flags
     from runner.compose.command_line import is_sweep
-    from runner.compose.errors import late_choice
+    from runner.compose.errors import late_choice, wrong_launcher
     from runner.mistakes import ConfigError
     from runner.sweep.optuna_sweeper import register
     from runner.sweep.outcomes import noting
@@ -102,7 +102,7 @@ def _by_hydra(argv: list[str]) -> int:
     register()
     if not is_sweep(argv):
         return _hydra(argv)
-    if complaint := late_choice(argv):
+    if complaint := late_choice(argv) or wrong_launcher(argv):
         raise ConfigError(complaint)
     with noting(argv) as (words, folder):
         try:

@@ -24,17 +24,26 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
     Raises:
         ConfigError: one cannot be imported; the message says in which file and line it broke.
     """
-    for module in modules:
-        if isinstance(module, str) and module.endswith(".py"):
-            raise ConfigError(f"{key}: {module!r} is a file; write the module's name, {Path(module).stem}")
-        if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
-            raise ConfigError(f"{key}: {module!r} is no module's name, such as my_module")
+    for given in modules:
+        module = module_name(given, key)
         try:
             importlib.import_module(module)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: a script that was meant to be run, not imported
             raise ConfigError(f"{key}: {_why(module, error)}") from None
+
+
+def module_name(given: object, key: str = "plugins") -> str:
+    """The name of a module.
+
+    Raises:
+        ConfigError: it is none."""
+    if isinstance(given, str) and given.endswith(".py"):
+        raise ConfigError(f"{key}: {given!r} is a file; write the module's name, {Path(given).stem}")
+    if not isinstance(given, str) or not all(part.isidentifier() for part in given.split(".")):
+        raise ConfigError(f"{key}: {given!r} is no module's name, such as my_module")
+    return given
 
 
 def source_file(module: str) -> Path | None:

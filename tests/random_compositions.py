@@ -21,9 +21,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contract.partners import OF_A_PLUGIN, PLUGIN, small
+from contract.partners import OF_A_PLUGIN, PLUGIN, fits, small
 
 from components import registry
+from components.registry import CHOSEN
 from runner.catalogue.list_and_show import describe
 from runner.compose.fit.composition import takes_part_in
 from runner.compose.parts import component_defaults
@@ -63,13 +64,7 @@ def composition(rng: random.Random) -> list[str]:
     """One command line."""
     dataset = rng.choice([n for n in registry.names("dataset") if ("dataset", n) not in ABSENT])
     (kind,) = takes_part_in("dataset", dataset)
-    choice = {"dataset": dataset}
-    for role in ("model", "inference", "attacker"):
-        if role == "attacker" and rng.random() < (0.05 if kind == "game" else 0.6):
-            continue
-        names = [n for n in registry.names(role) if (role, n) not in ABSENT]
-        of_kind = [n for n in names if kind in takes_part_in(role, n)]
-        choice[role] = rng.choice(of_kind if of_kind and rng.random() < 0.85 else names)
+    choice = {"dataset": dataset} | _partners(rng, dataset, kind)
     words = [f"{role}={name}" for role, name in choice.items()]
     keys = [f"{role}.{key}" for role, name in choice.items() for key in small(role, name)]
     if OF_A_PLUGIN & set(choice.items()):
@@ -80,6 +75,22 @@ def composition(rng: random.Random) -> list[str]:
     if not any(key.startswith("steps=") for key in keys) and rng.random() < 0.9:
         keys.append(f"steps={rng.choice([1, 2, 3, 5, 8])}")
     return [*words, *keys, "smoke=true"]
+
+
+def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
+    """A model, a method and perhaps an attacker: three times in four some that fit, as far as a few dozen tries find any."""
+    names = {role: [n for n in registry.names(role) if (role, n) not in ABSENT] for role in CHOSEN[1:]}
+    of_kind = {role: [n for n in names[role] if kind in takes_part_in(role, n)] for role in names}
+    with_attacker = bool(of_kind["attacker"]) and (kind == "game" or rng.random() < 0.4)
+    wanted = rng.random() < 0.75
+    for _ in range(60):
+        source = of_kind if wanted or rng.random() < 0.7 else names
+        choice = {role: rng.choice(source[role] or names[role]) for role in ("model", "inference")}
+        if with_attacker:
+            choice["attacker"] = rng.choice(source["attacker"])
+        if not wanted or fits(dataset, choice["model"], choice["inference"], choice.get("attacker")):
+            break
+    return choice
 
 
 def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
@@ -172,8 +183,8 @@ def _wait(child: int, until: float) -> int | None:
     return None
 
 
-OFFERS = re.compile(r"(models|inference|attackers|datasets|filters|gradients|there are|use one of|one of the models)([^:;]*): "
-                    r"([^;]*)")  # fmt: skip
+LEADS = r"models|inference(?= that )|attackers|datasets|filters|there are|use one of|one of the models"
+OFFERS = re.compile(f"({LEADS})([^:;]*): ([^;]*)")
 ROLES = {"models": "model", "one of the models": "model", "inference": "inference", "filters": "inference",
          "use one of": "inference", "attackers": "attacker", "there are": "attacker", "datasets": "dataset"}  # fmt: skip
 WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
@@ -188,7 +199,7 @@ def offered(message: str) -> list[list[str]]:
             out += [group.split() for group in rest.split(", or ")]
         elif lead.startswith("what dataset="):
             out += [[word] for word in rest.split(", ")]
-        elif match := OFFERS.match(part):
+        elif (match := OFFERS.match(part)) and not (match[1] == "there are" and not message.startswith("attacker: ")):
             key = ROLES.get(match[1])
             if inner := re.match(r"^(\S+\.\S+) that would fit", part):
                 key = inner[1]

@@ -102,7 +102,7 @@ class HoldsOut(Problem[Q], Protocol[Q]):
 class Component(BaseModel):
     """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False)
     shares: ClassVar[frozenset[str]] = frozenset()  # keys whose values the components inside it take over
     threat_keys: ClassVar[frozenset[str]] = frozenset()  # keys of its YAML that are the evaluation's, not its own
     imports: ClassVar[frozenset[str]] = frozenset()  # keys that name code of the user's, "module:function"

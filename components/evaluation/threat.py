@@ -37,7 +37,7 @@ Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_increasing)]
 class Grid(BaseModel):
     """The keys of an attacker's YAML that are the evaluation's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     eps: Sizes
 
 

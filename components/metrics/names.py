@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from components.contracts.problems import Kind
+from components.contracts.problems import Kind, Target
 
 _DRAWS = {"ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi", "weight_ess", "pareto_k"}
 _DECISIONS = {
@@ -24,6 +24,7 @@ _SALES = {
     "per_unit", "per_unit_sd",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
+_REAL_SCORES, _CLASS_SCORES = {"rmse", "crps", "coverage90"}, {"accuracy", "ece", "auc"}  # of supervised problems
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
 _CONTRACTION = {"radius", "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error"}
 _OF: dict[Kind, set[str]] = {
@@ -96,9 +97,13 @@ _SPOOFED = {
 }
 
 
-def score_names(kind: Kind, attacked: bool) -> frozenset[str]:
-    """Names of the scores on a kind of problem; those of a security evaluation besides where inputs are attacked."""
-    return frozenset(_OF[kind] | ((_SPOOFED if kind == "sequence" else _ATTACKED) if attacked else set()))
+def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> frozenset[str]:
+    """Names of the scores on a kind of problem; those of a security evaluation besides where inputs are attacked.
+
+    Supervised problems whose ``target`` is known have none of the scores of other labels."""
+    names = _OF[kind] | ((_SPOOFED if kind == "sequence" else _ATTACKED) if attacked else set())
+    others = set() if target is None or kind != "supervised" else _CLASS_SCORES if target == "real" else _REAL_SCORES
+    return frozenset(names - others)
 
 
 Better = Literal["higher", "lower"]

@@ -9,6 +9,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Override
 from components.registry import CHOSEN, REQUIRED
 from runner.mistakes import nearest
 
+JOBS = "hydra.launcher.n_jobs"
 CHOICES = (*CHOSEN, "experiment")  # of which a run has one each
 # Launchers and sweepers that are plug-ins of Hydra, and what brings them.
 OPTIONAL = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]'"}
@@ -33,6 +34,13 @@ def needs_sweep(argv: list[str]) -> str | None:
             if key == f"hydra/{part}" or key.startswith(f"hydra.{part}."):
                 return f"{word}: serves a sweep, and this is one run; add -m, or leave it out"
     return None
+
+
+def wrong_jobs(value: object) -> str | None:
+    """The complaint about a number of jobs at once that joblib has no use for."""
+    if isinstance(value, int) and not isinstance(value, bool) and value != 0:
+        return None
+    return f"{JOBS}={value}: must be the number of jobs at once, 1 or more; -1 is one per core"
 
 
 def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -> str | None:

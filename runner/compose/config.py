@@ -97,8 +97,10 @@ def build(resolved: Resolved) -> Job:
     try:
         parts = whole.parts
         _check_data_keys(settings, parts["dataset"])
-        whole.check()
+        _check_whole(settings, whole.values, parts)
     except IncompatibleError as error:
+        if len(whole.built) == len(CHOSEN):
+            _check_steps(settings, whole.built)  # what no other part would mend comes first
         raise with_mends(error, whole) from None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
@@ -138,17 +140,39 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         )
 
 
+def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
+    """Refuses components that do not fit each other or the run-level keys.
+
+    Raises:
+        ConfigError: naming the key; an ``IncompatibleError`` where another component would do."""
+    dataset: Dataset = parts["dataset"]
+    attacked = _threat(values, parts) is not None
+    check_objective(settings, score_names(dataset.kind, attacked, dataset.labelled()))
+    refuse_misfits(**parts)
+    if settings.side_by_side or parts["inference"].variants():
+        check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
+    check_draws(dict(parts["inference"]), settings)
+
+
+def _check_steps(settings: Settings, parts: Parts) -> None:
+    """Refuses a run that would not know its number of steps once its data are loaded.
+
+    Raises:
+        ConfigError: steps are missing."""
+    dataset, inference = parts["dataset"], parts["inference"]
+    ends = dataset.kind == "game" or (dataset.kind == "sequence" and inference.sees == "observation")
+    if settings.steps is None and inference.enough is None and not ends:
+        raise ConfigError(f"steps: missing; dataset={dataset.name} has no length of its own, give steps=…")
+
+
 def _composition(resolved: Resolved) -> Composition:
-    """A run's components, and all that is checked of them together."""
+    """A run's components, and what is checked of others in their place."""
     settings, explicit = resolved.settings, resolved.explicit
     modules = settings.plugins
 
     def check(values: Values, parts: Parts) -> None:
-        check_objective(settings, score_names(parts["dataset"].kind, _threat(values, parts) is not None))
-        refuse_misfits(**parts)
-        if settings.side_by_side or parts["inference"].variants():
-            check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
-        check_draws(dict(parts["inference"]), settings)
+        _check_whole(settings, values, parts)
+        _check_steps(settings, parts)
 
     def adjusted(values: Values) -> Values:
         for role in CHOSEN:

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, ROLES
 from runner import CONF, conf_folders
-from runner.compose.command_line import misunderstood, not_installed, values_of
+from runner.compose.command_line import JOBS, misunderstood, not_installed, values_of, wrong_jobs
 from runner.compose.overrides import open_parts, search_path
 from runner.compose.resolve import misplaced
 from runner.mistakes import ConfigError, nearest
@@ -75,6 +75,12 @@ def late_choice(argv: list[str]) -> str | None:
                 f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
             )
     return None
+
+
+def wrong_launcher(argv: list[str]) -> str | None:
+    """The complaint about a sweep's number of jobs at once, of which joblib would make a traceback."""
+    jobs = [o for o in parsed(argv) if o.key_or_group == JOBS]
+    return wrong_jobs(jobs[-1].value()) if jobs else None
 
 
 def explain(error: Exception, argv: list[str]) -> str:

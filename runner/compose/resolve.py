@@ -13,16 +13,18 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
+from runner import conf_folders
 from runner.compose.draws_kept import shortened
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
 from runner.compose.parts import divided, filled, integers_of, known, numbers_of, parts_inside, whole, with_numbers
 from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import validated
-from runner.mistakes import ConfigError
+from runner.mistakes import ConfigError, nearest
 from runner.plugins import import_plugins
 from runner.record.inside import inside
 
+LARGEST = 2**63 - 1  # of an integer that torch and the record keep
 OWN_GAMES = "runner.games"  # the one module of ours that a dataset may name
 
 
@@ -127,7 +129,11 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     for role in ROLES:
         if role in config and role not in CHOSEN:
             raise ConfigError(misplaced(role, config[role]))
+    _refuse_large(config)
     settings = validated(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
+    for table in settings.paper_tables:
+        if conf_folders.find("published", table) is None:
+            raise ConfigError(f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}")
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
@@ -147,6 +153,18 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             note_checksums(role, config[role])
     overrides, keys = _asked_for(config, explicit or set()), frozenset(explicit or ())
     return Resolved(settings, config, notes, overrides=overrides, explicit=keys, given=given)
+
+
+def _refuse_large(value: Any, path: str = "") -> None:
+    """Refuses integers that no count and no seed of 64 bits can be.
+
+    Raises:
+        ConfigError: naming the key."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_large(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
+        raise ConfigError(f"{path}={value}: too large, must be at most 2^63 - 1 = {LARGEST}")
 
 
 def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:

@@ -52,7 +52,7 @@ class Settings(BaseModel):
     checkpoint_every: PositiveInt
     device: Annotated[str, AfterValidator(a_device)]
     dtype: Literal["float64", "float32"]
-    threads: PositiveInt
+    threads: Annotated[int, Field(gt=0, le=1024)]  # torch itself takes any number, and some stop the process
     smoke: bool
     smoke_overrides: dict[str, Any]
     debug: Literal["overfit", "profile"] | None

@@ -61,7 +61,8 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
             return message
         return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
     names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
-             "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer"}  # fmt: skip
+             "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer",
+             "finite_number": "a finite number"}  # fmt: skip
     if kind in names:
         return f"{path}={value}: must be {names[kind]}"
     return f"{path}={value}: {error['msg'][0].lower()}{error['msg'][1:]}"

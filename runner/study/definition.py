@@ -15,16 +15,16 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from components.metrics.names import Better, better
 from runner import conf_folders
 from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
-from runner.study.figure_specs import EvolutionSpec, Figure, FigureSpec, FileName, RankSpec, SpreadSpec, Strict
+from runner.study.figure_specs import EvolutionSpec, Figure, FigureSpec, FileName, RankSpec, SpreadSpec, Strict, keys_at
 
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
@@ -111,7 +111,7 @@ class StudyDefinition(Strict):
     replicates: PositiveInt | None = None  # of every run; None: what each experiment says
     overrides: list[str] = []  # of every run
     grid: dict[str, list[Any]] = {}
-    rows: list[Row]
+    rows: Annotated[list[Row], Field(min_length=1)]
     tables: list[TableSpec]
     figures: list[FigureSpec] = []
     evolutions: list[EvolutionSpec] = []
@@ -245,11 +245,15 @@ def load_study(name: str) -> StudyDefinition:
         with reading(path):
             study = StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
-        first = error.errors()[0]
+        first = min(
+            error.errors(), key=lambda one: one["type"] != "extra_forbidden"
+        )  # a misspelt key before a missing one
         where = ".".join(str(p) for p in first["loc"])
         what = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
-            what = "unknown key" + (nearest(where, StudyDefinition.model_fields) if len(first["loc"]) == 1 else "")
+            what = "unknown key" + nearest(str(first["loc"][-1]), keys_at(StudyDefinition, first["loc"][:-1]))
+        elif first["type"] == "too_short":
+            what = "there is none; give at least one"
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
     except TypeError:
         raise ConfigError(f"{path.name}: must hold keys and their values") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
@@ -27,6 +27,22 @@ class Strict(BaseModel):
     """A part of a study, which knows its keys and no others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
+    """Keys that a study's YAML may have at a path: those of the whole, or of one of its rows, tables or figures."""
+    part = whole
+    for word in path:
+        inner = [] if isinstance(word, int) else _models_in(part.model_fields[word].annotation)
+        part = inner[0] if inner else part
+    return list(part.model_fields)
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Classes of keys within a type, which may be a list or a union of them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]
 
 
 class FigureSpec(Strict):

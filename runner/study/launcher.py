@@ -56,6 +56,7 @@ def _preset(words: list[str]) -> Launcher:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    from runner.compose.command_line import wrong_jobs
     from runner.compose.errors import explain
     from runner.compose.overrides import compose_in_full
 
@@ -66,7 +67,9 @@ def _preset(words: list[str]) -> Launcher:
         raise ConfigError(explain(error, words).splitlines()[0]) from None
     kind = str(node.get("_target_")).rpartition(".")[2]
     if kind in HERE:
-        jobs = keys.get("n_jobs") or 1
+        if "n_jobs" in keys and (wrong := wrong_jobs(keys["n_jobs"])):
+            raise ConfigError(wrong)
+        jobs = keys.get("n_jobs", 1)
         return Launcher(jobs=jobs if jobs > 0 else (os.cpu_count() or 1))
     if kind not in ENGINES:
         name = words[0].partition("=")[2]

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from runner.mistakes import ConfigError, reading
-from runner.plugins import refuse_unknown
+from runner.plugins import module_name, refuse_unknown
 from runner.record.atomic import write_text
 from runner.record.facts import read
 from runner.record.inside import inside
@@ -98,7 +98,7 @@ def _frozen(planned: Planned, name: str, output_dir: Path, plugins: list[str], t
         cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
         named = OmegaConf.to_container(cfg, resolve=True).get("plugins")  # type: ignore[union-attr]
         if isinstance(named, list):
-            refuse_unnamed({str(m) for m in named} - set(plugins), name)
+            refuse_unnamed({module_name(m) for m in named} - set(plugins), name)
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
         job = prepare(cfg, experiment or name, explicit)
     except (HydraException, OmegaConfBaseException) as error:

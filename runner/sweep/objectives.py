@@ -5,6 +5,7 @@ Of several no setting need be the best: the sweep ends in those that no other be
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,8 @@ def values(result: Mapping[str, Sequence[float]], objective: str | None) -> floa
         ConfigError: the run has no such metric.
     """
     told = asked_for()
+    if not (result or told or objective):  # a run of which nothing can be scored
+        return math.nan
     names = told or [objective or next(iter(result))]
     for name in names:
         if name not in result:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveInt, PrivateAttr
+from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.attackers import Evasion, Knowledge, TrainsSurrogate
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
 from components.contracts.roles import Inference, Model, Problem
@@ -47,6 +48,14 @@ class Transfer(Evasion):
     training_steps: PositiveInt
     _posterior: Predicts | None = PrivateAttr(default=None)
 
+    @model_validator(mode="after")
+    def _one_surrogate(self) -> Transfer:
+        if any(isinstance(part, TrainsSurrogate) for part in _attacks_in(self.attack)):
+            raise ValueError(
+                "attack: trains a surrogate of its own, and this one trains one; take an attack that needs none"
+            )
+        return self
+
     def inputs(self) -> Domain:
         return self.attack.inputs()
 
@@ -82,6 +91,15 @@ class Transfer(Evasion):
         attack = self.attack.relentless()
         surrogate = victim.aimed_at(self._posterior).facing(attack.expects())
         return attack.perturb(surrogate, x, y, rng, eps)
+
+
+def _attacks_in(attack: Evasion) -> Iterator[Evasion]:
+    """An attack and those that it is made of."""
+    yield attack
+    for _, value in attack:
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, Evasion):
+                yield from _attacks_in(part)
 
 
 class Apart:

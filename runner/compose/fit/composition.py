@@ -39,7 +39,7 @@ class Composition:
         user; ``adjusted`` is what a mode of the run (smoke) does to the mappings."""
         self.values, self.checks, self.adjusted = values, checks, adjusted
         self.carried, self.asked = carried or {}, asked or {}
-        self._parts = dict(parts or {})
+        self.built = dict(parts or {})  # those components that are built already, by their roles
 
     @property
     def parts(self) -> Parts:
@@ -48,12 +48,12 @@ class Composition:
         Raises:
             ConfigError: one refuses its keys."""
         for role in CHOSEN:
-            if role not in self._parts:
+            if role not in self.built:
                 values = self.values.get(role)
                 if values is not None:
                     check_held_attackers(role, values, self.values["dataset"]["name"])
-                self._parts[role] = None if values is None else built(role, values, role)
-        return self._parts
+                self.built[role] = None if values is None else built(role, values, role)
+        return self.built
 
     @property
     def kind(self) -> str:
@@ -67,11 +67,6 @@ class Composition:
         for key in where.split("."):
             holder = holder[int(key)] if isinstance(holder, list) else (holder or {}).get(key)
         return holder["name"] if isinstance(holder, dict) else holder
-
-    def check(self) -> None:
-        """Raises:
-        ConfigError: the whole does not fit."""
-        self.checks(self.values, self.parts)
 
     def works(self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()) -> bool:
         """Whether the whole fits with other names (or none) in some keys that hold components, or other values of keys.
@@ -94,9 +89,7 @@ class Composition:
     def _works(self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool) -> bool:
         try:
             values = self._changed(changes, with_asked)
-            same = {
-                role: part for role, part in self.parts_built().items() if values.get(role) is self.values.get(role)
-            }
+            same = {role: part for role, part in self.built.items() if values.get(role) is self.values.get(role)}
             other = Composition(values, self.checks, same)
             parts = other.parts
             if brings:
@@ -105,10 +98,6 @@ class Composition:
         except (ConfigError, ValueError):
             return False
         return True
-
-    def parts_built(self) -> Parts:
-        """Those components that are built already."""
-        return self._parts
 
     def _changed(self, changes: Mapping[str, Any], with_asked: bool) -> Values:
         values = dict(self.values)

@@ -70,6 +70,8 @@ def refuse_misfits(dataset: Dataset, model: Model, inference: Inference, attacke
             f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not",
             Offer("inference", "filters"),
         )
+    if isinstance(attacker, Evasion):
+        _check_predicts(inference, dataset, f"attacker={attacker.name} changes what is predicted")
     check_held(inference, "inference", dataset, model)
     if attacker is not None:
         check_held(attacker, "attacker", dataset, model)
@@ -82,6 +84,17 @@ def refuse_misfits(dataset: Dataset, model: Model, inference: Inference, attacke
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
             Offer("attacker", "attackers that fit"),
+        )
+
+
+def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
+    """Refuses a method that makes no predictions where some are needed.
+
+    Raises:
+        IncompatibleError: naming the method."""
+    if "predicts" not in inference.gives | inference.gives_by_kind.get(dataset.kind, frozenset()):
+        raise IncompatibleError(
+            f"{why}, and inference={inference.name} predicts nothing", Offer("inference", "inference that predicts")
         )
 
 
@@ -214,6 +227,8 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
     for (path, own), (by, method) in zip(models, methods, strict=False):
         with _naming(path, model=path, inference=by):
             refuse_misfits(dataset, own, method, None)
+            if isinstance(component, Evasion):
+                _check_predicts(method, dataset, "a surrogate has to predict")
 
 
 def check_gradients(inference: Inference, where: str, model: Model) -> None:
