@@ -122,6 +122,7 @@ class Dataset(Component, Generic[P]):
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: its keys say
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
+    traits: ClassVar[frozenset[str]] = frozenset()  # words of ``contracts.traits``: what its data are like
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
 
@@ -157,6 +158,8 @@ class Model(Component, Generic[P, M]):
     domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})  # supervised only: inputs it can read
     offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
     offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
+    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot take, and why: "has one output"
+    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     # What it asks, with its defaults, of that which the dataset ``simulates``.
     assumes: ClassVar[frozenset[str]] = frozenset()
     needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
@@ -165,6 +168,11 @@ class Model(Component, Generic[P, M]):
     def offered(self) -> frozenset[str]:
         """Capabilities of a model built as configured: ``offers``, and those of ``offers_where`` that its keys bring."""
         return self.offers
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        """A key, with its value, that cannot be of such labels though the class has a likelihood for them, and the key with a
+        value that can; None: all keys can."""
+        return None
 
     def assumed(self) -> frozenset[str]:
         """What it asks of that which the dataset ``simulates``, as configured."""

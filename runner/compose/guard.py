@@ -7,6 +7,7 @@ Hydra has no hook for this: the one function that composes, and the one that rea
 
 from __future__ import annotations
 
+import copy
 import os
 import site
 import sysconfig
@@ -33,6 +34,8 @@ from runner.mistakes import ConfigError, reading, shown_path
 OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
 _ABSENT = object()
+
+_files: dict[tuple[str, str, int], ConfigResult] = {}  # what was read, by file and the time of its last change
 
 _compose_by_hydra = ConfigLoaderImpl.load_configuration
 _read_by_hydra = ConfigRepository.load_config
@@ -87,8 +90,15 @@ def environment(key: str, default: Any = _ABSENT) -> str | None:
 def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
     source = self._find_object_source(config_path, ObjectType.CONFIG)
     file = Path(source.path if source else "") / f"{config_path.removesuffix('.yaml')}.yaml"
+    state = (str(file), config_path, file.stat().st_mtime_ns if file.is_file() else 0)
+    if state in _files:
+        return copy.deepcopy(_files[state])
     with reading(file):
         result = _read_by_hydra(self, config_path)
+    if file.is_file() and result is not None and isinstance(result.config, DictConfig):
+        _files[state] = copy.deepcopy(
+            result
+        )  # half of a composition's time is YAML, which sweeps and studies read again
     if result is not None and not isinstance(result.config, DictConfig):
         raise ConfigError(f"{shown_path(file)}: must hold keys and their values")
     return result

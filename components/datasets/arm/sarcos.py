@@ -55,6 +55,7 @@ class Sarcos(Dataset):
     Source: Boustati (2021), section 3.5.2, appendix A.1.2; Vijayakumar, D'Souza, Shibata, Conradt & Schaal (2002)."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
     target: ClassVar[Target | None] = "real"
     split: Literal["official", "test_file", "simulated"]
     offline: Literal["simulate", "error"]

@@ -30,6 +30,7 @@ class SarcosSim(Dataset):
     Source: Boustati (2021), appendix A.1.2; Craig (2005), eqs (6.45)–(6.53)."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
     target: ClassVar[Target | None] = "real"
     n_train: Annotated[int, Field(ge=1, le=44_484)]
     n_test: Annotated[int, Field(ge=1, le=4_449)] | None

@@ -27,6 +27,7 @@ class Tosses(Dataset[Unlabelled]):
     Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3."""
 
     kind: ClassVar[Kind] = "unlabelled"
+    traits: ClassVar[frozenset[str]] = frozenset({"single_values"})
     values: ClassVar[Values | None] = "binary"
     heads: NonNegativeInt
     tails: NonNegativeInt

@@ -81,6 +81,7 @@ class Cifar10(FileOrSimulation[Supervised]):
     Source: Krizhevsky (2009); Gallego (2021), section 1.3.4."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"images"})
     target: ClassVar[Target | None] = "classes"
     stand_in: ClassVar[str] = "scikit-learn's digits in random colours"
     n_train: Annotated[int, Field(ge=1, le=50_000)] | None

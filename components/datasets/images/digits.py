@@ -32,6 +32,7 @@ class Digits(Dataset):
     Source: Alpaydin and Kaynak (1998), UCI optical recognition of handwritten digits, as shipped by scikit-learn."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"images"})
     target: ClassVar[Target | None] = "classes"
     n_train: PositiveInt | None
     n_test: Annotated[int, Field(ge=1, lt=IMAGES)]

@@ -140,6 +140,7 @@ class ImageDataset(Dataset):
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "classes"
+    traits: ClassVar[frozenset[str]] = frozenset({"images"})
     title: ClassVar[str]  # as people call the set
     task: ClassVar[str]
     n_train: Annotated[int, Field(ge=1, le=60_000)] | None  # training images, 1 to 60000, drawn at random; null: all

@@ -83,6 +83,7 @@ class MnistVariations(Dataset):
     A.1.1."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"images", "several_tasks"})
     target: ClassVar[Target | None] = "classes"
     n_train: Annotated[int, Field(ge=1, le=20_000)]
     n_test: Annotated[int, Field(ge=1, le=10_000)]

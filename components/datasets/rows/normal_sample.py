@@ -25,6 +25,7 @@ class NormalSample(Dataset[Unlabelled]):
     Source: Bishop (2006), section 10.1.3, Figure 10.4."""
 
     kind: ClassVar[Kind] = "unlabelled"
+    traits: ClassVar[frozenset[str]] = frozenset({"single_values"})
     values: ClassVar[Values | None] = "real"
     n_train: PositiveInt
     n_test: PositiveInt

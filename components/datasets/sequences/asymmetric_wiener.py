@@ -41,6 +41,7 @@ class AsymmetricWiener(Dataset[Sequence]):
     Source: Boustati (2021), eq. (6.19) and appendix D.3.5."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"split_normal"})
     n_steps: PositiveInt

@@ -62,6 +62,7 @@ class TerrainAidedNavigation(Realised):
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
     n_steps: PositiveInt

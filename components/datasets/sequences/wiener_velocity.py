@@ -39,6 +39,7 @@ class WienerVelocity(Realised):
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     before: ClassVar[dict[str, Any]] = Realised.before | {"prior_mean": None}

@@ -70,6 +70,7 @@ class FaimsSim(Dataset):
     Source: Boustati (2021), sections 3.5.3 and A.1.3."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
     target: ClassVar[Target | None] = "binary"
     n_patients: Annotated[int, Field(ge=8)]
     n_cases: Annotated[int, Field(ge=4)]

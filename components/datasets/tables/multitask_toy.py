@@ -53,6 +53,7 @@ class MultitaskToy(Dataset):
     Source: Boustati (2021), section 3.1."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
     target: ClassVar[Target | None] = "real"
     n_train: PositiveInt
     n_test: PositiveInt

@@ -107,6 +107,7 @@ class DGP(Model[Supervised, TwoLayers]):
     Source: Boustati (2021), eq. (B.7) and appendix B.2.2; Salimbeni and Deisenroth (2017)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
     offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "pathwise", "normal_noise", "row_context"})
 

@@ -74,6 +74,7 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
     Source: Murphy (2012), section 3.5; Gallego (2021), section 3.2.1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset({"estimator", "generative"})
 

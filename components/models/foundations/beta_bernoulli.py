@@ -46,6 +46,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
     values: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     offers: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
     a: PositiveFloat

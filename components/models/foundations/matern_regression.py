@@ -72,6 +72,7 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van Zanten (2011), on Matérn kernels."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
     offers: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
     shape: Literal["matern12", "matern32", "matern52"]

@@ -172,6 +172,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     Source: Murphy (2012), sections 7.6.1 and 7.6.3; Bardenet (2021), section 1.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}

@@ -71,6 +71,7 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     Source: Tibshirani (1996); Park and Casella (2008); Gallego (2021), section 3.2.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
 

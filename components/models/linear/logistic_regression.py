@@ -149,6 +149,7 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     Source: Murphy (2012), sections 8.2 and 8.3.7; Jaakkola and Jordan (2000)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "training_start", "closed_form_score", "gaussian_prior"}

@@ -170,6 +170,7 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
     Source: Albert and Chib (1993); Murphy (2012), sections 9.4 and 21.8.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "conditionals", "gaussian_prior", "coordinate_ascent", "point_masses"}

@@ -97,6 +97,7 @@ class Ridge(Model[Supervised, RidgeModule]):
     Source: Hoerl & Kennard (1970), eq. (2.3); Bardenet (2021), section 1.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
 

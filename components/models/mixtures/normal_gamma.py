@@ -174,6 +174,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     Source: Bishop (2006), section 10.1.3; Murphy (2012), section 21.5.1; Bardenet (2021), section 5.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
     values: ClassVar[frozenset[str] | None] = frozenset({"real"})
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "warm_start", "conditionals", "coordinate_ascent"})
 

@@ -36,6 +36,7 @@ class CNN(Model[Supervised, FeedForward]):
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015), section 2 (stride)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    wants: ClassVar[dict[str, str]] = {"images": "reads images"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
         {"network", "penalised", "weight_space", "log_joint", "theta_predictive", "training_start", "own_inputs"}

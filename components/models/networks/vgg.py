@@ -126,6 +126,7 @@ class VGG(Model[Supervised, VGGNetwork]):
     Source: Simonyan and Zisserman (2015), Table 1; Ioffe and Szegedy (2015), Algorithms 1 and 2; Gallego (2021), 1.3.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    wants: ClassVar[dict[str, str]] = {"images": "reads images"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "batch_normalised"})
 

@@ -8,6 +8,7 @@ import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.problems import Target
 from components.contracts.streams import seed_from
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
@@ -21,6 +22,11 @@ from components.trouble import Misfit
 if TYPE_CHECKING:
     from components.contracts.streams import Rng
     from components.problems.supervised import Supervised
+
+
+def exact_misfit(posterior: str, target: Target) -> tuple[str, str] | None:
+    """``labels_misfit`` of a model whose posterior can be exact: that of real labels alone is."""
+    return ("posterior=exact", "posterior=sparse") if posterior == "exact" and target != "real" else None
 
 
 class StationarySettings(BaseModel):

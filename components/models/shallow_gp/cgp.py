@@ -6,9 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
+from components.contracts.problems import Target
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, StationarySettings, build_shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, StationarySettings, build_shallow_gp, exact_misfit
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import CoregionalisedCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -34,6 +35,9 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
 
     ard: Literal["none", "shared"]
     rank: PositiveInt
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        return exact_misfit(self.posterior, target)
 
     def offered(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())

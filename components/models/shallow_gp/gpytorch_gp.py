@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from components.contracts.problems import Target
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp, exact_misfit
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.gpytorch_kernel import GPyTorchCovariance, parsed
 from components.models.shallow_gp.sparse import SparseGP
@@ -31,6 +32,9 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     kernel: str
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        return exact_misfit(self.posterior, target)
 
     def offered(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())

@@ -132,6 +132,10 @@ class Dlm(Model[Sequence, DynamicLinear]):
     Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {
+        "several_numbers": "takes one number at a time",
+        "class_series": "is for numbers",
+    }
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
 
     trend: Trend

@@ -30,6 +30,7 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
     Source: Boustati (2021), appendix D.3.6 (whose P∞ lacks a sign in one corner); Hartikainen and Särkkä (2010)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
     offers: ClassVar[frozenset[str]] = frozenset({
         "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
         "gaussian_noise", "additive_gaussian", "linear_gaussian",

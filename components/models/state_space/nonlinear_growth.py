@@ -112,6 +112,7 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {"several_numbers": "sees one number at a time"}
     offers: ClassVar[frozenset[str]] = frozenset({
         "state_space", "transition_density", "transition_mean", "power_integral", "bounded_observation", "gaussian_noise",
         "additive_gaussian",

@@ -90,6 +90,7 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
     offers: ClassVar[frozenset[str]] = frozenset(
         {"state_space", "transition_density", "transition_mean", "power_integral"}
     )

@@ -91,6 +91,7 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
     Source: Gallego (2021), section 1.2.2; Petris, Petrone and Campagnoli (2009), section 4.4.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
     offers: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
 
     initial_mean: float

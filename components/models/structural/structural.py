@@ -123,6 +123,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {"several_numbers": "takes one number at a time"}
     offers: ClassVar[frozenset[str]] = frozenset({"structural_series"})
     shares: ClassVar[frozenset[str]] = frozenset({"df"})
 

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 
 import yaml
 
+from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
+from components.contracts.traits import TRAITS
+from components.datasets.own.own_file import OwnFile
 from runner.compose.build import held
 from runner.compose.fit.attacker_pairs import check_attacker
 from runner.compose.fit.composition import Composition, mapping_of
@@ -153,10 +156,35 @@ def check_model(dataset: Dataset, model: Model) -> None:
         raise IncompatibleError(
             f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}", that_do
         )
+    _check_traits(dataset, model)
+    if target is not None and (misfit := model.labels_misfit(target)):
+        setting, mend = misfit
+        key, _, value = mend.partition("=")
+        raise IncompatibleError(
+            f"model.{setting}: the {target} labels of dataset={dataset.name} have none",
+            that_fit,
+            mends=(Mend(f"use model.{mend}", {f"model.{key}": value}),),
+        )
     for path, part in held(model, "model"):
         if isinstance(part, Model):
             with _naming(path, model=path):
                 check_model(dataset, part)
+
+
+def _check_traits(dataset: Dataset, model: Model) -> None:
+    """Refuses a model that cannot take what the data are like, as far as the class of the dataset says.
+
+    Raises:
+        IncompatibleError: with what they are like."""
+    is_described = registry.file("dataset", dataset.name) is not None and not isinstance(dataset, OwnFile)
+    found = [(why, TRAITS[trait][0]) for trait, why in model.avoids.items() if trait in dataset.traits]
+    if is_described:
+        found += [(why, TRAITS[trait][1]) for trait, why in model.wants.items() if trait not in dataset.traits]
+    if found:
+        why, has = found[0]
+        raise IncompatibleError(
+            f"model={model.name}: {why}, and dataset={dataset.name} has {has}", Offer("model", "models that fit")
+        )
 
 
 def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:

@@ -1,0 +1,11 @@
+"""Words for what the data of a dataset are like, as far as its class knows before they are loaded, and a model minds."""
+
+from __future__ import annotations
+
+TRAITS: dict[str, tuple[str, str]] = {  # word -> what a dataset with it has, and what one without it has
+    "several_tasks": ("several tasks", "one task"),
+    "several_numbers": ("several numbers at a time", "one number at a time"),
+    "single_values": ("one value a row", "several values a row"),
+    "class_series": ("a series of classes", "a series of numbers"),
+    "images": ("images", "no images"),
+}
