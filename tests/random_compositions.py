@@ -193,7 +193,7 @@ WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
 def offered(message: str) -> list[list[str]]:
     """What a refusal offers, each as words that change a command."""
     out: list[list[str]] = []
-    for part in message.split("; "):
+    for part in message.removesuffix("; give steps=… too").split("; "):
         lead, _, rest = part.partition(": ")
         if lead.startswith("parts that fit together"):
             out += [group.split() for group in rest.split(", or ")]
@@ -215,7 +215,7 @@ def offered(message: str) -> list[list[str]]:
     return out
 
 
-def followed(argv: list[str], words: list[str]) -> list[str]:
+def followed(argv: list[str], words: list[str], message: str) -> list[str]:
     """A command line changed as a refusal offers: keys of a component that is replaced go with it."""
     if words[0].startswith("+experiment="):
         return [*words, "smoke=true"]
@@ -228,6 +228,8 @@ def followed(argv: list[str], words: list[str]) -> list[str]:
         if key in registry.ROLES and (key, name) in {(r, n) for r in registry.ROLES for n in registry.names(r)}
         for setting in small(key, name)
     ]
+    if "; give steps=… too" in message:
+        extra.append("steps=3")
     given = {w.partition("=")[0] for w in words}
     dropped = [w for w in words if w != "~attacker"]
     return [*kept, *dropped, *(e for e in extra if e.partition("=")[0] not in given)]

@@ -99,9 +99,8 @@ def build(resolved: Resolved) -> Job:
         _check_data_keys(settings, parts["dataset"])
         _check_whole(settings, whole.values, parts)
     except IncompatibleError as error:
-        if len(whole.built) == len(CHOSEN):
-            _check_steps(settings, whole.built)  # what no other part would mend comes first
-        raise with_mends(error, whole) from None
+        also = "; give steps=… too" if len(whole.built) == len(CHOSEN) and _lacks_steps(settings, whole.built) else ""
+        raise ConfigError(f"{with_mends(error, whole)}{also}") from None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     data = dataset.identity(Path(settings.data_dir), settings.offline)
@@ -154,15 +153,11 @@ def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
     check_draws(dict(parts["inference"]), settings)
 
 
-def _check_steps(settings: Settings, parts: Parts) -> None:
-    """Refuses a run that would not know its number of steps once its data are loaded.
-
-    Raises:
-        ConfigError: steps are missing."""
+def _lacks_steps(settings: Settings, parts: Parts) -> bool:
+    """Whether a run would not know its number of steps once its data are loaded."""
     dataset, inference = parts["dataset"], parts["inference"]
     ends = dataset.kind == "game" or (dataset.kind == "sequence" and inference.sees == "observation")
-    if settings.steps is None and inference.enough is None and not ends:
-        raise ConfigError(f"steps: missing; dataset={dataset.name} has no length of its own, give steps=…")
+    return settings.steps is None and inference.enough is None and not ends
 
 
 def _composition(resolved: Resolved) -> Composition:
@@ -172,7 +167,6 @@ def _composition(resolved: Resolved) -> Composition:
 
     def check(values: Values, parts: Parts) -> None:
         _check_whole(settings, values, parts)
-        _check_steps(settings, parts)
 
     def adjusted(values: Values) -> Values:
         for role in CHOSEN:

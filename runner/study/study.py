@@ -22,7 +22,6 @@ from runner.study.job_queue import JobQueue, kept, words
 from runner.study.launcher import Launcher
 from runner.study.launcher import chosen as chosen_launcher
 from runner.study.left_going import awaited
-from runner.study.scores import refuse_unknown_scores
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.tables import print_json, print_table
 
@@ -108,7 +107,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             yield run
 
     taken = snapshots.take(study, name, given.overrides, output_dir, _named(given), watch)
-    refuse_unknown_scores(taken)
+    snapshots.refuse_unknown_scores(taken)
     refused = [run for run in taken.runs if run.refused]
     if refused:
         lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]

@@ -28,7 +28,7 @@ REFUSED = {
     ("+experiment=aadm_uci", "model.biases=random", "model.prior_std=1.0", "side_by_side=true", "inference=map"): (
         "inference", {"aadm"},
     ),
-    ("dataset=wiener_velocity", "model=local_level", "inference=kalman"): ("inference", {"series_gibbs"}),
+    ("dataset=wiener_velocity", "model=local_level", "inference=kalman"): ("model", {"linear_gaussian_ssm"}),
 }  # fmt: skip
 
 

@@ -162,8 +162,8 @@ MISTAKES = [
      "give one, or 2 in their order"),
     (["+experiment=local_level", "inference=vis"], "inference=vis needs forecasts_series, log_joint, which "
      "model=local_level lacks"),
-    (["dataset=alternating", "model=dlm", "inference=vis", "steps=2"], "model=dlm: for numbers, those of "
-     "dataset=alternating are classes; use model=hmm"),
+    (["dataset=alternating", "model=dlm", "inference=vis", "steps=2"], "model=dlm: is for numbers, and "
+     "dataset=alternating has a series of classes; models that fit: hmm"),
     (["dataset=dlm_sim", "model=hmm", "inference=vis"], "model=hmm assumes categorical_series of what made the data, which "
      "dataset=dlm_sim is not; models that fit: dlm"),
     (["dataset=dlm_sim", "model=dlm", "inference=sgld"], "inference=sgld has no use for a sequence problem"),
@@ -201,8 +201,8 @@ MISTAKES = [
     ([*MIXTURE, "model.clusters=0"], "model.clusters=0: out of range, must be > 0"),
     ([*MIXTURE, "dataset.n_train=2"], "model.clusters=3: dataset=mixture_sim has 2 training rows; lower it"),
     ([*MIXTURE, "model.freedom=1"], "model.freedom=1: rows of 2 values need more than 1; raise it, or leave it null"),
-    ([*MIXTURE, "model=normal_gamma"], "model=normal_gamma: has one value a row, those of dataset=mixture_sim have more; "
-     "use model=gaussian_mixture model.clusters=1"),
+    ([*MIXTURE, "model=normal_gamma"], "model=normal_gamma: is of one value a row, and dataset=mixture_sim has several "
+     "values a row; models that fit: dp_mixture, gaussian_mixture"),
     (["+experiment=cavi_normal", "model.kappa=-1"], "model.kappa=-1: out of range, must be > 0"),
     (["+experiment=cavi_normal", "inference=em"], "inference=em needs point_masses, which model=normal_gamma lacks; "
      "inference that fits model=normal_gamma: "),
