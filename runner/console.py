@@ -214,7 +214,7 @@ def show_attack_checks(file: Path, replicates: int) -> None:
     if not file.exists():
         return
     with file.open(newline="", encoding="utf-8") as lines:
-        rows = [row | {"passed": row["passed"] == "True"} for row in csv.DictReader(lines)]
+        rows = [row | {"passed": {"True": True, "False": False}.get(row["passed"])} for row in csv.DictReader(lines)]
     of = f", first of {replicates} replicates" if replicates > 1 else ""
     show_checks("checks of the security evaluation", rows, of)
 

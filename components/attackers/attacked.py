@@ -37,10 +37,15 @@ class Attacked:
     image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
     shadow: Predicts | None = None  # a copy in another format whose gradient is followed, and which decides nothing
     precision: Precision = "full"  # of the shadow
+    softened: bool = False  # whether gradients of log p(y|x) are taken at tempered logits
 
     def facing(self, expectation: Expectation) -> Attacked:
         """The same victim, whose gradient is that of another expectation over draws."""
         return replace(self, expectation=expectation)
+
+    def soften(self) -> Attacked:
+        """The same victim, whose gradients of log p(y|x) are taken at tempered logits (``criteria.summed_slope``)."""
+        return self if self.softened else replace(self, softened=True)
 
     def rounded(self, precision: Precision) -> Attacked:
         """The same victim, whose gradient is that of a copy in another floating-point format, made here and kept.
@@ -117,7 +122,7 @@ class Attacked:
             Misfit: as ``input_gradient``.
         """
         posterior = self.followed(generator)
-        gradient, predictive = self._gradient(posterior, x, y, generator, criterion, where)
+        gradient, finite, predictive = self._gradient(posterior, x, y, generator, criterion, where)
         log_prob = objective = summed(predictive, y)
         if criterion != "cross_entropy":
             objective = _followed(predictive, y, criterion, where)
@@ -128,7 +133,7 @@ class Attacked:
                 broken[seeming] = self.broken(x[seeming], y[seeming], generator)
         elif posterior is not self.posterior:
             broken = self.broken(x, y, generator)
-        return Answer(log_prob, broken, gradient, objective)
+        return Answer(log_prob, broken, gradient, objective, finite)
 
     def input_gradient(
         self,
@@ -138,7 +143,9 @@ class Attacked:
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
     ) -> Tensor:
-        """∇_x of log p(y|x) or of a criterion [B, D], with respect to the input alone.
+        """∇_x of log p(y|x) or of a criterion [B, D], with respect to the input alone; 0 where a slope is not finite.
+
+        Of a softened victim log p(y|x) is tempered (``soften``).
 
         Raises:
             Misfit: the prediction does not depend on the input in a differentiable way, or has too few classes for it.
@@ -153,8 +160,8 @@ class Attacked:
         generator: torch.Generator,
         criterion: Criterion,
         where: Tensor | None,
-    ) -> tuple[Tensor, Categorical]:
-        """The gradient, and the predictive that it is of.
+    ) -> tuple[Tensor, Tensor, Categorical]:
+        """The gradient, the rows [B] bool in which all of it is finite, and the predictive that it is of.
 
         The criterion's derivative is taken in the logits, which are few; from there to the inputs goes the posterior's
         reverse where it is written out, and a graph where it is not."""
@@ -169,9 +176,9 @@ class Attacked:
                 raise Misfit(NO_GRADIENT)
         predictive = self._wide(Categorical(logits.detach()), x)
         with torch.no_grad():
-            slope = _slope(predictive, y, criterion, where).to(logits.dtype)
+            slope = self._slope(predictive, y, criterion, where).to(logits.dtype)
             gradient = torch.autograd.grad(logits, seen, slope)[0] if known is None else back(slope)
-        return gradient.to(x.dtype), predictive
+        return *_leave_out(gradient.to(x.dtype)), predictive
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """log p(t, c|x) of every task and class [B, T, C] and its gradient in the input [B, T, C, D].
@@ -188,7 +195,7 @@ class Attacked:
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
             slopes = [torch.autograd.grad(total, at, retain_graph=True)[0] for total in totals]
         gradient = torch.stack(slopes, 1).to(x.dtype).unflatten(1, log_probs.shape[1:])
-        return log_probs.detach(), gradient
+        return log_probs.detach(), _leave_out(gradient)[0]
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved into the bounds."""
@@ -197,6 +204,17 @@ class Attacked:
     def _shown(self, x: Tensor) -> Tensor:
         """x in the format of what is followed."""
         return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
+
+    def _slope(self, predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
+        """The criterion's derivative in the logits [S, B, T, C], in rows outside ``where`` that of log p(y|x)."""
+        if criterion == "cross_entropy":
+            return summed_slope(predictive, y, self.softened)
+        with torch.enable_grad():
+            leaf = predictive.logits.detach().requires_grad_(True)
+            slope = torch.autograd.grad(CRITERIA[criterion](Categorical(leaf), y).sum(), leaf)[0]
+        if where is None:
+            return slope
+        return torch.where(where[:, None, None], slope, summed_slope(predictive, y, self.softened))
 
     def _wide(self, predictive: Categorical, x: Tensor) -> Categorical:
         """Logits in the format of the inputs x, so that the loss is computed in full."""
@@ -209,13 +227,13 @@ def _followed(predictive: Categorical, y: Tensor, criterion: Criterion, where: T
     return objective if where is None else torch.where(where, objective, summed(predictive, y))
 
 
-def _slope(predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
-    """Its derivative in the logits [S, B, T, C]."""
-    if criterion == "cross_entropy":
-        return summed_slope(predictive, y)
-    with torch.enable_grad():
-        leaf = predictive.logits.detach().requires_grad_(True)
-        return torch.autograd.grad(_followed(Categorical(leaf), y, criterion, where).sum(), leaf)[0]
+def _leave_out(slopes: Tensor) -> tuple[Tensor, Tensor]:
+    """Slopes [B, ...] with 0 for each that is no finite number, and the rows [B] bool that had none of these.
+
+    A single infinite slope would otherwise decide the length of a row's gradient, and leave no number in its input."""
+    finite = slopes.isfinite()
+    rows = finite.flatten(1).all(1)
+    return (slopes if bool(rows.all()) else torch.where(finite, slopes, 0.0)), rows
 
 
 def _classes(predictive: Predictive) -> Categorical:

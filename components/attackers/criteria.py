@@ -13,7 +13,10 @@ from components.contracts.predictive import Categorical
 from components.contracts.victim import Criterion
 from components.trouble import Misfit
 
-TINY = 1e-12
+# Logits of a row further apart are tempered, in nats. Networks as they are trained lie around this size (13 to 48 apart on
+# digits); a smaller number would leave fewer of them as they are, a larger one lets networks that decide alike differ.
+SPREAD = 10.0
+SURE = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
 
 
 def summed(predictive: Categorical, y: Tensor) -> Tensor:
@@ -21,17 +24,51 @@ def summed(predictive: Categorical, y: Tensor) -> Tensor:
     return torch.where(y >= 0, predictive.log_prob(y.clamp_min(0)), 0.0).sum(-1)
 
 
-def summed_slope(predictive: Categorical, y: Tensor) -> Tensor:
-    """∂/∂f of Σ_b Σ_t log p(y_bt), written out: [S, B, T, C] like the logits f.
+def certainty(predictive: Categorical, y: Tensor) -> Tensor:
+    """−log(−Σ_t log p(y_t)) over the observed labels y [B, T]; 0 for a row that has none. [B]
 
-    ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),  w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y."""
+    It orders inputs as Σ_t log p(y_t) does, and tells them apart where all of these are 0 to the last digit: with the
+    log-odds o_t = log p(y_t) − log(1 − p(y_t)), −log p(y_t) = log(1 + e^{−o_t}), which is e^{−o_t} where o_t is large."""
     each = predictive.logits.log_softmax(-1)  # [S, B, T, C]
+    label = y.clamp_min(0)[None, ..., None].expand(*each.shape[:-1], 1)
+    own = each.gather(-1, label).squeeze(-1).logsumexp(0)  # log S p(y_t) [B, T]
+    odds = own - each.scatter(-1, label, -torch.inf).logsumexp(-1).logsumexp(0)
+    log_loss = torch.where(odds > SURE, -odds, torch.nn.functional.softplus(-odds.clamp_max(SURE)).log())
+    total = torch.where(y >= 0, log_loss, -torch.inf).logsumexp(-1)
+    return torch.where((y >= 0).any(-1), -total, 0.0)
+
+
+def temper(logits: Tensor) -> Tensor:
+    """What logits [S, B, T, C] are multiplied by so that those of a row lie at most ``SPREAD`` apart, at most 1: [B]."""
+    spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
+    return (SPREAD / spread).clamp_max(1.0)
+
+
+def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Tensor:
+    """∂/∂f of Σ_b Σ_t log p(y_bt), written out: [S, B, T, C] like the logits f, which ``soften`` tempers.
+
+    ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),  w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y.
+    Where softmax(f_s)_y is nearly 1, Σ_{c≠y} softmax(f_s)_c takes the place of 1 − softmax(f_s)_y, which has lost its digits.
+
+    Attacks soften: logits of a row that lie more than ``SPREAD`` apart are divided by a temperature, so that networks which
+    differ by a factor of their last layer, and decide alike, are attacked alike.  Without it the cross entropy of the more
+    confident one is 0 to the last digit, and its slope nothing: it looks robust without being so.  The price is that the
+    direction in such rows is that of a softened log p(y|x), in which other classes than the nearest count for more.
+
+    Source: Carlini and Wagner (2016), section 4 (logits divided by a temperature); Croce and Hein (2020), section 4.1, on
+    the scale of cross entropy; CleverHans, pull request 1175."""
+    logits = predictive.logits
+    each = (logits * temper(logits)[:, None, None] if soften else logits).log_softmax(-1)  # [S, B, T, C]
     label, weight = y.clamp_min(0)[None, ..., None], (y >= 0).to(each)[None, ..., None]  # [1, B, T, 1]
+    label = label.expand(*each.shape[:-1], 1)
     if len(each) > 1:
-        label = label.expand(*each.shape[:-1], 1)
         own = each.gather(-1, label)  # log softmax(f_s)_y
         weight = weight * (own - own.logsumexp(0)).exp()  # [S, B, T, 1]
-    return each.exp_().mul_(weight).neg_().scatter_add_(-1, label, weight)
+    slope = each.exp_().mul_(weight).neg_()
+    own = weight + slope.gather(-1, label)  # w_s (1 − softmax(f_s)_y)
+    rest = -slope.scatter(-1, label, 0.0).sum(-1, keepdim=True)
+    few_digits = rest < weight * torch.finfo(each.dtype).eps ** 0.5
+    return slope.scatter_(-1, label, torch.where(few_digits, rest, own))
 
 
 def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
@@ -43,7 +80,7 @@ def margins(predictive: Categorical, y: Tensor) -> Tensor:
     """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where one is misjudged. [B]
 
     A softmax's log-probabilities differ from its logits by a constant, so these are the margins between logits."""
-    return _least(_gaps(predictive.log_probs, y), y)
+    return _least(_gaps(_scores(predictive), y), y)
 
 
 def ratios(predictive: Categorical, y: Tensor) -> Tensor:
@@ -57,12 +94,18 @@ def ratios(predictive: Categorical, y: Tensor) -> Tensor:
         Misfit: there are fewer than three classes.
 
     Source: Croce and Hein (2020), eq. (6)."""
-    log_probs = predictive.log_probs
+    log_probs = _scores(predictive)
     if log_probs.shape[-1] < 3:
         raise Misfit("attacker.criterion: dlr compares the first class with the third, and there are two; use margin")
     top = log_probs.topk(3, -1).values
-    spread = (top[..., 0] - top[..., 2]).clamp_min(TINY)  # zero where the three are equal, and so are the gaps
+    spread = top[..., 0] - top[..., 2]
+    spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)  # zero where the three are equal, and so are the gaps
     return _least(_gaps(log_probs, y) / spread, y)
+
+
+def _scores(predictive: Categorical) -> Tensor:
+    """Log-probabilities [B, T, C] up to a constant of each row and task: of one softmax its logits, which are not rounded."""
+    return predictive.logits[0] if len(predictive.logits) == 1 else predictive.log_probs
 
 
 def _gaps(log_probs: Tensor, y: Tensor) -> Tensor:
@@ -85,3 +128,6 @@ CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
     "margin": margins,
     "dlr": ratios,
 }
+
+# The same order of inputs, on a scale where a confident network's values differ: by it the better of two is kept.
+RANKS: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = CRITERIA | {"cross_entropy": certainty}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.contracts.victim import NormName
 
-TINY = 1e-12  # a gradient of length zero gives no direction
+TINY = 1e-12  # a vector of length zero has no direction
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,23 @@ def room(name: NormName, origin: Tensor, eps: float, bounds: tuple[float, float]
     return Box(low, high) if bounds is None else Box(low.clamp_(*bounds), high.clamp_(*bounds))
 
 
+def scale(gradient: Tensor) -> Tensor:
+    """For each row of [..., D] the power of two that leaves its largest entry in [1, 2), 1 for a row of zeros: [..., 1].
+
+    Divided by it a gradient keeps all digits and its direction.  Undivided, squares of entries below 1e-19 are 0 in
+    float32, and a gradient whose length is 0 leads nowhere."""
+    largest = gradient.abs().amax(-1, keepdim=True)
+    return torch.where(largest > 0, largest / (2 * largest.frexp().mantissa), 1.0)  # a mantissa is in [1/2, 1)
+
+
 def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+    """Drawn in float64 whatever the format of ``like``, so that networks in both formats are attacked from one start."""
+    return torch.rand(like.shape, generator=generator, dtype=torch.float64, device=like.device).to(like.dtype)
+
+
+def gaussian(like: Tensor, generator: torch.Generator) -> Tensor:
+    """N(0, 1) like [B, D], drawn in float64 as ``_uniform`` draws."""
+    return torch.randn(like.shape, generator=generator, dtype=torch.float64, device=generator.device).to(like)
 
 
 def _radii(like: Tensor, generator: torch.Generator) -> Tensor:
@@ -79,7 +94,7 @@ def _radii(like: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _start_l2(like: Tensor, eps: float, generator: torch.Generator) -> Tensor:
-    z = torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+    z = gaussian(like, generator)
     return eps * _radii(like, generator) * z / z.norm(dim=1, keepdim=True).clamp_min(TINY)
 
 
@@ -104,6 +119,11 @@ def _project_l1(delta: Tensor, eps: float) -> Tensor:
     return delta.sign() * (size - level).clamp_min(0.0)
 
 
+def _steepest_l2(gradient: Tensor) -> Tensor:
+    scaled = gradient / scale(gradient)
+    return scaled / scaled.norm(dim=1, keepdim=True).clamp_min(TINY)
+
+
 def _steepest_l1(gradient: Tensor) -> Tensor:
     """The 5 % coordinates with the largest gradient, equally: one coordinate at a time would need as many steps as pixels.
 
@@ -123,7 +143,7 @@ NORMS: dict[NormName, Norm] = {
     "l2": Norm(
         size=lambda delta: delta.norm(dim=1),
         start=_start_l2,
-        steepest=lambda gradient: gradient / gradient.norm(dim=1, keepdim=True).clamp_min(TINY),
+        steepest=_steepest_l2,
         project=_project_l2,
     ),
     "l1": Norm(

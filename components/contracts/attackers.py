@@ -63,12 +63,23 @@ class Evasion(Component):
         """Whose predictions it is aimed at, where the victim is a defence."""
         return "defended"
 
+    def aims(self) -> frozenset[int | str | None]:
+        """The classes that it wants to be predicted, by their labels; None: any but the true one."""
+        return frozenset({None})
+
+    def check_target(self, problem: Problem, key: str) -> None:
+        """Checks that the classes it aims at are classes of the problem; ``key`` is where it is configured.
+
+        Raises:
+            Misfit: one of them is not."""
+
     def iterates(self) -> bool:
         """Whether it takes several steps away from the true class, which are to be no weaker than a single one."""
         return False
 
     def informed(self, problem: Problem, rng: Rng) -> Evasion:
-        """This attacker once he has learnt from the problem what he needs (a surrogate); most need nothing."""
+        """This attacker once he has learnt from the problem what he needs (a surrogate, the number of a class); most need
+        nothing."""
         return self
 
     def relentless(self) -> Evasion:

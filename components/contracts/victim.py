@@ -28,8 +28,10 @@ class Answer:
 
     log_prob: Tensor  # Σ_t log p(y_t|x) [B]
     broken: Tensor  # [B] bool: some observed label is not the one predicted
-    gradient: Tensor  # ∇_x of log p(y|x), or of the criterion that is followed instead [B, D]
+    # ∇_x of log p(y|x), or of the criterion that is followed instead; 0 where a slope is not finite [B, D]
+    gradient: Tensor
     objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
+    finite: Tensor  # [B] bool: every slope of the row is a finite number
 
 
 class Victim(Protocol):
@@ -50,6 +52,10 @@ class Victim(Protocol):
 
     def facing(self, expectation: Expectation) -> Victim:
         """The same victim, whose gradient is that of another expectation over draws."""
+        ...
+
+    def soften(self) -> Victim:
+        """The same victim, whose gradients of log p(y|x) do not vanish where it is certain: logits are tempered there."""
         ...
 
     def rounded(self, precision: Precision) -> Victim:

@@ -88,6 +88,8 @@ def assess_security(
             scores[f"robust_accuracy/{at}"] = row["accuracy"]
             scores[f"robust_nlpp/{at}"] = -row["log_likelihood"]
             scores[f"attack_success/{at}"] = row["success_rate"]
+            if "target_reached" in row:
+                scores[f"target_reached/{at}"] = row["target_reached"]
             scores[f"robust_ece/{at}"] = row["ece"]
             scores[f"robust_entropy/{at}"] = row["entropy"]
             for column in (str(c) for c in row if str(c).startswith("accuracy/")):  # of each member
@@ -103,13 +105,13 @@ def assess_security(
         scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
         scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
     drawn = _figures(problem, posterior, attacker, curve, rng) if figures else {}
-    failed = curve.checks[~curve.checks["passed"]]
+    failed = curve.checks[curve.checks["passed"].map(lambda passed: passed is False)]
     if len(failed):
         said = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
         warnings.warn(
             Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
-    checks = [Check(name, bool(passed), detail) for name, passed, detail in curve.checks.itertuples(index=False)]
+    checks = [Check(*check) for check in curve.checks.itertuples(index=False)]
     return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks}, checks)
 
 

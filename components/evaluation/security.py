@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.attackers.attacked import Attacked
-from components.attackers.evasion.worst_case import WorstCase, strongest
+from components.attackers.evasion.worst_case import WorstCase, single_target, strongest
 from components.attackers.input_space import input_space, norm_of
 from components.attackers.words.changes import seen_by
 from components.contracts.attackers import Evasion
@@ -38,7 +38,9 @@ class SecurityCurve:
     """Rows by ε and the checks made on them."""
 
     # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of any size up to ε
-    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); where
+    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); of an
+    # attack with a target target_reached, the share of labels of other classes that are taken for it, and
+    # random_target_reached under noise; where
     # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of the classifier it sees;
     # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
@@ -46,7 +48,8 @@ class SecurityCurve:
 
     @property
     def verdict(self) -> bool:
-        return bool(self.checks["passed"].all())
+        """True if no check failed."""
+        return all(passed is not False for passed in self.checks["passed"])
 
 
 def security_curve(
@@ -76,6 +79,7 @@ def security_curve(
     y = torch.where(test.mask, test.y, -1)
     before, fresh = rng.attack.get_state(), rng.at("attack", 0).get_state()
     aim = seen_by(victim, attacker.looks_at()).posterior  # the victim's own, or what it defends
+    target = single_target(attacker)
 
     def predict(x: Tensor, by: Predicts = posterior) -> Categorical:
         predictive = problem.predictive_at(by, x, rng)
@@ -99,11 +103,17 @@ def security_curve(
                 noise = predict(noisy) if eps > 0 else after  # neither has changed anything
                 standing = standing & _correct(after, y) & _correct(noise, y)
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
+                row |= {} if target is None else _reached(after, noise, y, target)
                 row["max_perturbation"] = moved
                 if aim is not posterior:
                     row["undefended_accuracy"] = _accuracy(predict(attacked, aim), y)
                     row["undefended_random_accuracy"] = _accuracy(predict(noisy, aim), y)
+                    if target is not None:
+                        aimed = _reached(predict(attacked, aim), predict(noisy, aim), y, target)
+                        row |= {f"undefended_{name}": value for name, value in aimed.items()}
                 row |= {f"accuracy/{label}": _accuracy(predict(x), y) for label, x in members.items()}
+                if target is not None:
+                    row |= {f"target_reached/{label}": _share(predict(x), y, target) for label, x in members.items()}
                 row |= _knowledge(attacker)
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
@@ -113,11 +123,12 @@ def security_curve(
             eps = telling_size(table)
             if space.smooth and eps > 0:
                 rng.attack.set_state(fresh)
-                checks += victim_checks(attacker, victim, problem, y, rng, norm_of(threat.norm), eps)
+                checks += victim_checks(attacker, victim, problem, y, rng, norm_of(threat.norm), eps, target)
         finally:
             rng.attack.set_state(before)
-    verdicts = [{"check": name, "passed": bool(passed), "detail": detail} for name, passed, detail in checks]
-    return SecurityCurve(table, pd.DataFrame(verdicts))
+    frame = pd.DataFrame(checks, columns=["check", "passed", "detail"])
+    frame["passed"] = frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
+    return SecurityCurve(table, frame)
 
 
 def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
@@ -152,7 +163,8 @@ def _attacked(
         return found(attacker, victim), {}
     each = {label: found(member, victim.facing(member.expects())) for label, member in attacker.labelled.items()}
     chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
-    best = [strongest(victim, zs, label, rng.at("evaluation", i)) for i, (*zs, label) in enumerate(chunks)]
+    target = single_target(attacker)
+    best = [strongest(victim, zs, label, rng.at("evaluation", i), target) for i, (*zs, label) in enumerate(chunks)]
     return torch.cat(best), each
 
 
@@ -181,6 +193,19 @@ def _correct(predictive: Categorical, y: Tensor) -> Tensor:
 
 def _accuracy(predictive: Categorical, y: Tensor) -> float:
     return float(_correct(predictive, y)[y >= 0].double().mean())
+
+
+def _share(predictive: Categorical, y: Tensor, target: int) -> float:
+    """The share of labels of other classes that are taken for the target."""
+    others = (y >= 0) & (y != target)
+    return float((predictive.guess == target)[others].double().mean()) if bool(others.any()) else 0.0
+
+
+def _reached(predictive: Categorical, noise: Categorical, y: Tensor, target: int) -> dict[str, float]:
+    return {
+        "target_reached": _share(predictive, y, target),
+        "random_target_reached": _share(noise, y, target),
+    }
 
 
 def _row(predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor) -> dict[str, float]:

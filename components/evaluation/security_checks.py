@@ -7,12 +7,13 @@ spirit of Carlini et al. (2019), section 4, and Athalye et al. (2018), section 3
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from components.attackers.criteria import RANKS
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.evasion.random_noise import RandomNoise
 from components.attackers.evasion.square import Square
@@ -21,7 +22,7 @@ from components.attackers.input_space import BoxSpace, input_space
 from components.contracts.attackers import Evasion
 from components.contracts.checks import Check
 from components.contracts.streams import Rng
-from components.contracts.victim import NormName, Victim
+from components.contracts.victim import Criterion, NormName, Victim
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
@@ -35,42 +36,58 @@ STEPS, QUERIES = 20, 100
 LEAST_GRADIENT = 0.05  # largest share of rows without any gradient
 
 
+TIE = "not told apart, {}"
+
+
 def curve_checks(
     attacker: Evasion, rows: pd.DataFrame, clean: float, extremes: list[tuple[float, float]], problem: Supervised
 ) -> list[Check]:
     """What can be read off the curve itself; the attack has to beat random signs unless it knows nothing (``black box``).
 
-    Whether accuracy falls, and further than under noise, is asked of the classifier that the attack is aimed at."""
+    Whether accuracy falls, and further than under noise, is asked of the classifier that the attack is aimed at; of an
+    attack with a target, whether more rows are taken for the target."""
     aside = "undefended_accuracy" in rows
-    hit, noise = ("undefended_accuracy", "undefended_random_accuracy") if aside else ("accuracy", "random_accuracy")
     whose = " of the undefended classifier, which the attack sees" if aside else ""
+    prefix = "undefended_" if aside else ""
+    targeted = "target_reached" in rows
+    column = "target_reached" if targeted else "accuracy"
+    sign = -1.0 if targeted else 1.0  # of what an attack lowers
+    hit, noise = sign * rows[f"{prefix}{column}"], sign * rows[f"{prefix}random_{column}"]
     rounding = 8 * torch.finfo(problem.test.x.dtype).eps * (1 + float(problem.test.x.abs().max()))
     slack = rounding * (1 + math.sqrt(problem.n_inputs))  # lengths add up the rounding of all coordinates
     excess = float((rows["max_perturbation"] - rows["eps"]).max())
     low, high = min(e[0] for e in extremes), max(e[1] for e in extremes)
-    rise = float(rows[hit].diff().max()) if len(rows) > 1 else 0.0
-    last, at_zero = rows.iloc[-1], float(rows["accuracy"].iloc[0])
+    rise = float(hit.diff().max()) if len(rows) > 1 else 0.0
+    at_zero, largest = float(rows["accuracy"].iloc[0]), float(rows["eps"].iloc[-1])
+    falls = "the target is reached more often" if targeted else "accuracy falls"
+    moves = "fall" if targeted else "rise"
     checks = [
         Check(
             "an attack of size 0 leaves the accuracy as it is", at_zero == clean, f"{at_zero:.4f} against {clean:.4f}"
         ),
         Check("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
-        Check("accuracy falls as ε grows", rise <= SLACK, f"largest rise {rise:+.4f}{whose}"),
+        Check(f"{falls} as ε grows", rise <= SLACK, f"largest {moves} {sign * rise:+.4f}{whose}"),
     ]
     if attacker.known() != "black box" or not input_space(problem).smooth:
-        beats = bool(last["eps"] == 0 or last[hit] <= last[noise])
-        told = f"{last[hit]:.4f} against {last[noise]:.4f} at ε = {last['eps']:g}{whose}"
-        checks.append(Check("the attack beats random signs of the same size", beats, told))
-    members = [str(column) for column in rows if str(column).startswith("accuracy/")]
+        name = "the attack beats random signs of the same size"
+        told = f"{sign * hit.iloc[-1]:.4f} against {sign * noise.iloc[-1]:.4f} at ε = {largest:g}{whose}"
+        told += ", rows taken for the target" if targeted else ""
+        checks.append(less(name, float(hit.iloc[-1]), float(noise.iloc[-1]), told))
+    members = [str(name) for name in rows if str(name).startswith(f"{column}/")]
     if members:
-        excess = float((rows["accuracy"] - rows[members].min(axis=1)).max())
-        told = f"above the lowest member by at most {max(excess, 0):.4f}"
+        excess = float((sign * rows[column] - (sign * rows[members]).min(axis=1)).max())
+        told = f"{'below the highest' if targeted else 'above the lowest'} member by at most {max(excess, 0):.4f}"
         checks.append(Check("the worst case is no weaker than any member", excess <= 0, told))
     if problem.bounds is not None:
         inside = problem.bounds[0] <= low and high <= problem.bounds[1]
         told = f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"
         checks.append(Check("attacked inputs stay in bounds", inside, told))
     return checks
+
+
+def less(name: str, value: float, other: float, told: str) -> Check:
+    """The check that a value is below another; equal ones are not told apart, which neither passes nor fails."""
+    return Check(name, None, TIE.format(told)) if value == other else Check(name, value < other, told)
 
 
 def telling_size(rows: pd.DataFrame) -> float:
@@ -84,7 +101,10 @@ def telling_size(rows: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class References:
-    """Attacks on a few rows of the test set, by which the attack under test and the victim's gradient are judged."""
+    """Attacks on a few rows of the test set, by which the attack under test and the victim's gradient are judged.
+
+    Each climb is made once along the criterion of the attack under test, and once along the margin, which neither the
+    scale of the logits nor their saturation flattens."""
 
     victim: Victim
     x: Tensor  # [B, D]
@@ -92,18 +112,34 @@ class References:
     rng: Rng
     norm: NormName
     eps: float
+    criterion: Criterion  # of the attack under test
 
-    def climb(
-        self, steps: int, step_size: float, eps: float | None = None, random_start: bool = False, restarts: int = 1
-    ) -> Tensor:
+    @property
+    def criteria(self) -> list[Criterion]:
+        """The attack's own criterion and the margin."""
+        return list(dict.fromkeys((self.criterion, "margin")))
+
+    def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
+        """x' of a climb that does not stop at success; keys are those of ``Ascent``, and ``eps``."""
         # Where predictions are random, a row that stops where it is broken once is right again half of the time.
-        settings = Ascent(self.norm, steps, step_size, random_start, restarts, stop_when_broken=False)
-        size = self.eps if eps is None else eps
+        size = keys.pop("eps", self.eps)
+        settings = Ascent(self.norm, steps, step_size, criterion=criterion, stop_when_broken=False, **keys)
         return ascend(self.victim, self.x, self.y, self.rng.at("attack", 2), size, settings)
 
     def standing(self, x: Tensor) -> Tensor:
         """Rows of which every label is still right [B] bool."""
         return ~self.victim.broken(x, self.y, self.rng.at("evaluation", 0)) & (self.y >= 0).any(1)
+
+    def left(self, steps: int, step_size: float, **keys: Any) -> Tensor:
+        """Rows of which every label is still right after the climbs along all criteria [B] bool."""
+        climbs = [self.standing(self.climb(criterion, steps, step_size, **keys)) for criterion in self.criteria]
+        return torch.stack(climbs).all(0)
+
+    def missed(self, x: Tensor, target: int) -> Tensor:
+        """Rows, of those of other classes, that are not taken for the target [.] bool."""
+        aimed = torch.full_like(self.y, target)
+        missed = self.victim.broken(x, aimed, self.rng.at("evaluation", 0))
+        return missed[(self.y != target).any(1) & (self.y >= 0).any(1)]
 
     def black_box(self) -> Tensor:
         """x' of an attack with ``QUERIES`` queries."""
@@ -114,63 +150,99 @@ class References:
             attack = RandomNoise(name="random_noise", norm=self.norm, repeats=QUERIES)
         return attack.perturb(self.victim, self.x, self.y, self.rng, self.eps)
 
-    def log_prob(self, x: Tensor) -> float:
+    def loss(self, x: Tensor, criterion: Criterion) -> float:
+        """Minus the mean of the criterion, of cross entropy its logarithm, which has no floor at 0."""
         with torch.no_grad():
-            return float(self.victim.log_prob(x, self.y, self.rng.at("evaluation", 0)).mean())
+            answers = self.victim.answers(x, self.rng.at("evaluation", 0))
+            return -float(RANKS[criterion](answers, self.y).mean())
 
 
 def victim_checks(
-    attacker: Evasion, victim: Victim, problem: Supervised, y: Tensor, rng: Rng, norm: NormName, eps: float
+    attacker: Evasion,
+    victim: Victim,
+    problem: Supervised,
+    y: Tensor,
+    rng: Rng,
+    norm: NormName,
+    eps: float,
+    target: int | None = None,
 ) -> list[Check]:
-    """What reference attacks of size ε show on the first ``ROWS`` test rows; nothing where the victim has no gradient."""
+    """What reference attacks of size ε show on the first ``ROWS`` test rows; nothing where the victim has no gradient.
+
+    ``target`` is the class that the attack wants to be predicted."""
     x, y = problem.test.x[:ROWS], y[:ROWS]
+    criterion = attacker.follows()
     try:
-        gradient = victim.input_gradient(x, y, rng.at("attack", 2))
+        answer = victim.soften().answer(x, y, rng.at("attack", 2), criterion)
     except Misfit:
         return []
-    reference = References(victim, x, y, rng, norm, eps)
+    reference = References(victim, x, y, rng, norm, eps, criterion)
     standing, n = reference.standing, len(x)
     slack = max(NOISE, 1.5 / n)
 
     def share(rows: Tensor) -> float:
         return float(rows.double().mean())
 
-    def no_higher(name: str, strong: float, weak: float, tolerance: float = slack) -> Check:
-        return Check(name, strong <= weak + tolerance, f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows")
+    def no_higher(name: str, strong: float, weak: float) -> Check:
+        return Check(name, strong <= weak + slack, f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows")
 
-    one = share(standing(reference.climb(1, 1.0)))
-    many = standing(reference.climb(STEPS, 2.5 / STEPS, random_start=True))
-    more = standing(reference.climb(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2))
+    one = share(reference.left(1, 1.0))
+    many = reference.left(STEPS, 2.5 / STEPS, random_start=True)
+    more = reference.left(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2)
     noise = share(standing(input_space(problem).at_random(x, y, eps, norm, rng.at("attack", 1))))
     judged = attacker.insiders if isinstance(attacker, WorstCase) else attacker
-    own = standing(judged.perturb(victim, x, y, rng, eps))
+    attacked = judged.perturb(victim, x, y, rng, eps)
+    own = standing(attacked)
     black = share(standing(reference.black_box()))
     knowledge = attacker.known()
     white_box = knowledge == "white box"
     white = share(many & more & own) if white_box else share(many & more)
-    silent = share((gradient == 0).all(1) & (y >= 0).any(1))
+    silent = share((answer.gradient == 0).all(1) & (y >= 0).any(1))
     checks = [
         no_higher("an iterative attack is no weaker than one step", share(many), one),
         no_higher("a white box is no weaker than a black box", white, black),
         no_higher("more steps and restarts do not help the defender", share(more), share(many)),
-        no_higher("noise is weaker than the gradient", share(many), noise, 0.0),
+        less(
+            "noise is weaker than the gradient",
+            share(many),
+            noise,
+            f"{share(many):.4f} against {noise:.4f} at ε = {eps:g}, {n} rows",
+        ),
         _loss_rises(reference),
         _unbounded(reference, problem),
         Check("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero in {silent:.1%} of {n} rows"),
+        _finite(answer.finite & victim.soften().answer(attacked, y, rng.at("attack", 2), criterion).finite),
     ]
     if not white_box:
         checks.append(no_higher(f"a white box is no weaker than this {knowledge}", white, share(own)))
     if white_box and attacker.iterates() and norm == "linf":
-        checks.append(no_higher("the attack, of several steps, is no weaker than one step", share(own), one))
+        step = share(standing(reference.climb(criterion, 1, 1.0)))
+        checks.append(no_higher("the attack, of several steps, is no weaker than one step", share(own), step))
+    if white_box and target is not None:
+        aimed = replace(reference, y=torch.where(y >= 0, target, y)).climb(criterion, 1, 1.0, target=target)
+        missed = [share(reference.missed(z, target)) for z in (attacked, aimed)]
+        checks.append(no_higher("the attack misses its target no more often than one step", *missed))
     return checks
 
 
+def _finite(rows: Tensor) -> Check:
+    """An infinite slope is left out of a step, so that the attack follows less than the whole gradient."""
+    bad, n = int((~rows).sum()), len(rows)
+    told = f"an infinite slope, or one that is no number, in {bad} of {n} rows; left out"
+    return Check("the gradient is finite", bad == 0, told if bad else f"in all of {n} rows")
+
+
 def _loss_rises(reference: References) -> Check:
-    few = reference.climb(3, 2.5 / STEPS)
-    many = reference.climb(STEPS, 2.5 / STEPS)
-    loss = [-reference.log_prob(x) for x in (reference.x, few, many)]
-    rises = loss[0] <= loss[1] <= loss[2]
-    return Check("the loss rises during the attack", rises, " → ".join(f"{value:.4g}" for value in loss))
+    """Along every criterion a longer climb ends at a larger loss."""
+    name, told, verdicts = "the loss rises during the attack", [], []
+    for criterion in reference.criteria:
+        climbs = [reference.climb(criterion, steps, 2.5 / STEPS) for steps in (3, STEPS)]
+        first, few, many = (reference.loss(x, criterion) for x in (reference.x, *climbs))
+        verdicts.append(None if first == few == many else first <= few <= many)
+        told.append(f"{first:.4g} → {few:.4g} → {many:.4g} ({criterion})")
+    if all(verdict is None for verdict in verdicts):
+        return Check(name, None, TIE.format("; ".join(told)))
+    return Check(name, False not in verdicts, "; ".join(told))
 
 
 def _unbounded(reference: References, problem: Supervised) -> Check:
@@ -178,7 +250,7 @@ def _unbounded(reference: References, problem: Supervised) -> Check:
     x = problem.test.x
     low, high = problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
     size = BoxSpace((low, high), problem.n_inputs).largest(reference.norm)
-    left = float(reference.standing(reference.climb(STEPS, 2.5 / STEPS, size)).double().mean())
+    left = float(reference.left(STEPS, 2.5 / STEPS, eps=size).double().mean())
     chance, n = 1 / problem.n_classes, len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)
     told = f"{left:.4f} against {chance:.4f} at ε = {size:g}"

@@ -83,7 +83,7 @@ _OF: dict[Kind, set[str]] = {
 }
 _ATTACKED = {
     "robust_accuracy", "robust_nlpp", "robust_ece", "robust_entropy", "attack_success", "entropy", "mean_robust_accuracy",
-    "attack_checks_passed", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy",
+    "attack_checks_passed", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy", "target_reached",
 }  # fmt: skip
 _SPOOFED = {
     "rmse",

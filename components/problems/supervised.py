@@ -76,11 +76,17 @@ class Supervised:
     moments: bool = False  # whether posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
+    class_names: list[str] = field(default_factory=list)  # labels of the classes in the data; empty: their numbers
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(default=None, init=False, repr=False)
 
     @property
     def n(self) -> int:
         return self.train.x.shape[0]
+
+    @property
+    def classes(self) -> list[str]:
+        """Labels of the classes, in their order."""
+        return self.class_names or [str(number) for number in range(self.n_classes)]
 
     @property
     def n_tasks(self) -> int:

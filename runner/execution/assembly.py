@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from components import registry
-from components.contracts.attackers import Attackable, Contamination, Corruptible
+from components.contracts.attackers import Attackable, Contamination, Corruptible, Evasion
 from components.contracts.roles import HoldsOut, Problem, Setting
 from components.evaluation.checks.plugin_models import examine_model
 from components.problems.replicates.side_by_side import SupervisedReplicates
@@ -83,6 +83,8 @@ def _loaded(job: Job, rng: Streams, at_once: int) -> Problem:
             job.threat.check(problem)
         if not isinstance(problem, Attackable):
             raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no place for one")
+        if isinstance(job.attacker, Evasion):
+            job.attacker.check_target(problem, "attacker")
         problem.attacker = job.attacker
     return one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 

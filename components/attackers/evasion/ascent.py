@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.loop import Ascent, ascend
+from components.attackers.target import Targeted
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Precision, Victim
 
 
-class GradientAscent(BaseModel):
+class GradientAscent(Targeted):
     """An attack that climbs as its own keys say, by one step to the border of the ball."""
 
     before: ClassVar[dict[str, Any]] = {"precision": "full"}
@@ -23,7 +24,6 @@ class GradientAscent(BaseModel):
     # logits) | dlr (the margin over the spread of the three largest logits, Croce and Hein 2020: the gradient of a
     # very confident network does not vanish in it).
     criterion: Criterion
-    target: NonNegativeInt | None  # class that the attack wants to be predicted; null: any but the true one
     # of what draws of a Bayesian victim the gradient is: predictive (all), fresh_draws (a few new ones a step),
     # single_draw
     expectation: Expectation
@@ -33,7 +33,7 @@ class GradientAscent(BaseModel):
 
     def ascent(self) -> Ascent:
         """How this attack climbs."""
-        one = Ascent(self.norm, 1, 1.0, target=self.target, criterion=self.criterion, stop_when_broken=False)
+        one = Ascent(self.norm, 1, 1.0, target=self.wanted, criterion=self.criterion, stop_when_broken=False)
         return replace(one, precision=self.precision)
 
     def measure(self) -> NormName:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.attackers.criteria import temper
 from components.attackers.norms import NORMS
+from components.attackers.target import Targeted
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.contracts.victim import Expectation, NormName, Victim
+from components.contracts.victim import Criterion, Expectation, NormName, Victim
 from components.registry import register
 
 B1, B2, TINY = 0.9, 0.999, 1e-8  # of Adam, Kingma and Ba (2015)
 
 
 @register("attacker", "cw")
-class CarliniWagner(Evasion):
+class CarliniWagner(Targeted, Evasion):
     """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c finds, held inside ε.
 
     min_w ‖x'(w) − x‖₂² + c · max(Z_y − max_{i≠y} Z_i, −κ),  x'(w) = l + (u − l)(tanh w + 1)/2 in the bounds [l, u] (x' = w
@@ -41,7 +43,6 @@ class CarliniWagner(Evasion):
     c: PositiveFloat
     kappa: NonNegativeFloat
     shrink: Annotated[float, Field(gt=0, lt=1)]
-    target: NonNegativeInt | None
     expectation: Expectation
 
     def measure(self) -> NormName:
@@ -50,15 +51,18 @@ class CarliniWagner(Evasion):
     def expects(self) -> Expectation:
         return self.expectation
 
+    def follows(self) -> Criterion:
+        return "margin"
+
     def iterates(self) -> bool:
         return self.target is None and self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:
             return x.clone()
-        labels = y if self.target is None else torch.where(y >= 0, self.target, y)
+        labels = self.labels(y)
         low, high = torch.zeros_like(x[:, 0]), torch.full_like(x[:, 0], torch.inf)
-        c = torch.full_like(low, self.c)  # [B]
+        c = self.c * temper(victim.answers(x, torch.Generator(x.device).manual_seed(0)).logits)  # [B]
         best, shortest = x.clone(), torch.full_like(low, torch.inf)
         rows = torch.arange(len(x), device=x.device)
         for _ in range(self.searches):

@@ -8,10 +8,10 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.attackers.norms import NORMS
+from components.attackers.norms import NORMS, scale
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.contracts.victim import Expectation, NormName, Victim
+from components.contracts.victim import Criterion, Expectation, NormName, Victim
 from components.registry import register
 
 TINY = 1e-12  # a class whose score does not change with the input is never the nearest
@@ -45,6 +45,9 @@ class DeepFool(Evasion):
     def expects(self) -> Expectation:
         return self.expectation
 
+    def follows(self) -> Criterion:
+        return "margin"
+
     def iterates(self) -> bool:
         return self.steps > 1
 
@@ -68,6 +71,8 @@ class DeepFool(Evasion):
         label = y.clamp_min(0).unsqueeze(-1)  # [B, T, 1]
         g = f - f.gather(-1, label)
         w = slope - slope.gather(2, label.unsqueeze(-1).expand(-1, -1, -1, slope.shape[-1]))
+        power = scale(w)  # that of g and w cancels out, but squares of small entries would be 0
+        w, g = w / power, g / power.squeeze(-1)
         length = w.norm(dim=-1) if self.norm == "l2" else w.abs().sum(-1)  # ‖w‖_q [B, T, C]
         other = torch.ones_like(g, dtype=torch.bool).scatter(-1, label, False) & (y >= 0).unsqueeze(-1)
         distance = torch.where(other & (length > TINY), g.abs() / length.clamp_min(TINY), torch.inf).flatten(1)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from components.attackers.norms import NORMS
+from components.attackers.norms import NORMS, gaussian
 from components.contracts.victim import Criterion, NormName, Victim
 
 
 def beta_sizes(rows: Tensor, largest: float, shapes: Sequence[float], generator: torch.Generator) -> Tensor:
     """ε ~ largest · Beta(shapes), one for each row of ``rows`` [B, D]: [B, 1]."""
-    both = rows.new_tensor(list(shapes)).expand(len(rows), 2).to(generator.device)
+    both = torch.tensor(list(shapes), dtype=torch.float64, device=generator.device).expand(len(rows), 2)
     gamma = torch._standard_gamma(both, generator=generator)
     share = gamma[:, :1] / gamma.sum(1, keepdim=True).clamp_min(torch.finfo(gamma.dtype).tiny)
-    return largest * share.to(rows.device)
+    return largest * share.to(rows)
 
 
 def poisson_steps(rows: Tensor, mean: float, generator: torch.Generator) -> Tensor:
@@ -45,13 +45,13 @@ def langevin(
     is far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row all of whose labels are missing (y < 0) stays.
 
     Source: Gallego (2021), eq. (3.14)."""
-    at = x.clone()
+    at, victim = x.clone(), victim.soften()
     for t in range(int(steps.max()) if len(steps) else 0):
         rows = (steps > t).nonzero()[:, 0]  # those that are done drop out
         here, eps = at[rows], step_size[rows]
         if temperature > 0:
             # Noise for all rows: what a row is given does not depend on how long the others go on.
-            noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+            noise = gaussian(x, generator)
         rule: Criterion = "cross_entropy" if margin is None else "margin"
         gradient = victim.input_gradient(here, y[rows], generator, rule, None if margin is None else margin[rows])
         moved = here - eps * gradient.sign()  # eq. (3.14)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.criteria import CRITERIA, misjudged
-from components.attackers.norms import NORMS, TINY, room
+from components.attackers.criteria import RANKS, misjudged
+from components.attackers.norms import NORMS, room, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
 from components.trouble import Doubtful
 
@@ -52,7 +52,7 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
         how = replace(how, stop_when_broken=False)
     if x.device.type == "cpu" and not multiplies(how.precision):
         warnings.warn(Doubtful(SLOW), stacklevel=1)
-    victim = victim.rounded(how.precision)
+    victim = victim.rounded(how.precision).soften()
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # there is nothing to compare with
         return _climb(victim, x, labels, generator, eps, how)[0]
@@ -103,7 +103,8 @@ def _climb(
         else:  # nobody asks on the way
             gradient = victim.input_gradient(here, labels, generator, how.criterion)
         if how.momentum > 0:
-            average = how.momentum * average + gradient / gradient.abs().sum(1, keepdim=True).clamp_min(TINY)
+            gradient = gradient / scale(gradient)
+            average = how.momentum * average + gradient / gradient.abs().sum(1, keepdim=True).clamp_min(1.0)
             gradient = average
         # The directions are odd: the way up is that of the gradient, or the opposite one.
         here = where.hold(here.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps))
@@ -111,7 +112,7 @@ def _climb(
     if how.restarts > 1:  # only then is there anything to compare the end of this climb with
         with torch.no_grad():
             predictive = victim.answers(here, generator)
-            loss[rows] = towards * CRITERIA[how.criterion](predictive, labels)
+            loss[rows] = towards * RANKS[how.criterion](predictive, labels)
         wrong = misjudged(predictive, labels)
         broken[rows] = ~wrong if how.target is not None else wrong
     return ended, loss, broken

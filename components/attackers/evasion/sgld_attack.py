@@ -73,5 +73,5 @@ class SGLDAttack(Evasion):
         """What each row of x is uncertain about: T [B], α [B] and whether it follows the margin [B] bool."""
         steps = poisson_steps(x, self.steps, generator).to(x.dtype)
         alpha = beta_sizes(x, self.step_size * eps, [self.beta_a, self.beta_b], generator)[:, 0]
-        u = torch.rand(len(x), generator=generator, dtype=x.dtype, device=x.device)
+        u = torch.rand(len(x), generator=generator, dtype=torch.float64, device=x.device)
         return steps, alpha, u < self.margin

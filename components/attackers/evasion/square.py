@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import margins
+from components.attackers.target import Targeted
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
@@ -18,7 +19,7 @@ HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)  # of 10,000 queries
 
 
 @register("attacker", "square")
-class Square(Evasion):
+class Square(Targeted, Evasion):
     """Square attack: random squares of ±ε, kept where they lower the margin of the true class; queries alone, no gradient.
 
     δ_0 = ±ε in vertical stripes; at query i a square of side h, h² = p(i) H W, at a random place gets δ = ±ε of one random
@@ -33,7 +34,6 @@ class Square(Evasion):
 
     queries: PositiveInt
     p: Annotated[float, Field(gt=0, le=1)]
-    target: NonNegativeInt | None
 
     def measure(self) -> NormName:
         return "linf"
@@ -41,7 +41,7 @@ class Square(Evasion):
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:
             return x.clone()
-        labels = y if self.target is None else torch.where(y >= 0, self.target, y)
+        labels = self.labels(y)
         channels, height, width = _shape(victim, x.shape[1])
         g = rng.attack
 

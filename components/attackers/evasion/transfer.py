@@ -15,7 +15,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
 from components.contracts.roles import Inference, Model, Problem
 from components.contracts.streams import STREAMS, Rng
-from components.contracts.victim import Measure, Victim
+from components.contracts.victim import Criterion, Measure, Victim
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -59,6 +59,15 @@ class Transfer(Evasion):
     def inputs(self) -> Domain:
         return self.attack.inputs()
 
+    def follows(self) -> Criterion:
+        return self.attack.follows()
+
+    def aims(self) -> frozenset[int | str | None]:
+        return self.attack.aims()
+
+    def check_target(self, problem: Problem, key: str) -> None:
+        self.attack.check_target(problem, f"{key}.attack")
+
     def measure(self) -> Measure:
         return self.attack.measure()
 
@@ -77,7 +86,8 @@ class Transfer(Evasion):
             state = self.inference.init(self.surrogate.build(known, own), known, own)
             for _, batch in known.batches(self.inference.sees, own, 0, self.training_steps):
                 state, _ = self.inference.step(state, batch, own)
-        posterior, out = self.inference.posterior(state), self.model_copy()
+        posterior = self.inference.posterior(state)
+        out = self.model_copy(update={"attack": self.attack.informed(problem, rng)})
         if not isinstance(posterior, Predicts):
             raise Misfit(
                 f"attacker.inference={self.inference.name}: a surrogate has to predict, and what it learns does not"

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from components.attackers.criteria import misjudged, summed
+from components.attackers.criteria import certainty, misjudged
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
 from components.contracts.roles import Problem
@@ -59,6 +59,13 @@ class WorstCase(Evasion):
     def measure(self) -> Measure:
         return self.members[0].measure()
 
+    def aims(self) -> frozenset[int | str | None]:
+        return frozenset().union(*(member.aims() for member in self.members))
+
+    def check_target(self, problem: Problem, key: str) -> None:
+        for i, member in enumerate(self.members):
+            member.check_target(problem, f"{key}.members.{i}")
+
     def known(self) -> Knowledge:
         """What the member knows who knows most."""
         return min((member.known() for member in self.members), key=KNOWLEDGE.index)
@@ -88,13 +95,24 @@ class WorstCase(Evasion):
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         found = [member.perturb(victim.facing(member.expects()), x, y, rng, eps) for member in self.labelled.values()]
-        return strongest(victim, found, y, rng.attack)
+        return strongest(victim, found, y, rng.attack, single_target(self))
 
 
-def strongest(victim: Victim, found: list[Tensor], y: Tensor, generator: torch.Generator) -> Tensor:
+def single_target(attacker: Evasion) -> int | None:
+    """The number of the one class that an informed attack, with all its members, wants to be predicted; else None."""
+    aims = attacker.aims()
+    number = next(iter(aims)) if len(aims) == 1 else None
+    return number if isinstance(number, int) else None
+
+
+def strongest(
+    victim: Victim, found: list[Tensor], y: Tensor, generator: torch.Generator, target: int | None = None
+) -> Tensor:
     """Of several x' [B, D] the one, for each row, that breaks it at the smallest log p(y|x'), or only has the smallest.
 
-    Where predictions are random all are judged by the same draws."""
+    With a ``target`` the one that is taken for it at the largest log p(target|x'), or only has the largest.  Where
+    predictions are random all are judged by the same draws."""
+    labels, sign = (y, 1.0) if target is None else (torch.where(y >= 0, target, y), -1.0)
     best, lowest = found[0], torch.full_like(found[0][:, 0], torch.inf)
     broken = torch.zeros_like(lowest, dtype=torch.bool)
     draws = generator.get_state()
@@ -102,7 +120,7 @@ def strongest(victim: Victim, found: list[Tensor], y: Tensor, generator: torch.G
         generator.set_state(draws)
         with torch.no_grad():
             predictive = victim.answers(candidate, generator)
-        value, breaks = summed(predictive, y), misjudged(predictive, y)
+        value, breaks = sign * certainty(predictive, labels), misjudged(predictive, labels) == (target is None)
         better = (breaks & ~broken) | ((breaks == broken) & (value < lowest))
         best = torch.where(better.unsqueeze(1), candidate, best)
         lowest, broken = torch.where(better, value, lowest), broken | breaks

@@ -139,6 +139,7 @@ class Csv(OwnFile[Supervised]):
             test=batch(scored),
             batch_size=self.batch_size,
             n_classes=1 if real else len(classes),
+            class_names=classes,
             task_names=tasks,
             y_mean=y_mean,
             y_std=y_std,

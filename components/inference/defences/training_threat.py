@@ -38,6 +38,7 @@ class TrainingThreat:
             key = "attacker" if training_attacker is None else "inference.training_attacker"
             raise Misfit(f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd")
         input_space(problem).check_training_size(eps, attacker.measure(), problem.name)
+        attacker.check_target(problem, "attacker" if training_attacker is None else "inference.training_attacker")
         if rng is not None:
             attacker = attacker.informed(problem, rng)
         self.attacker: Evasion = attacker.relentless()  # a defence wants the worst input, not the first that errs

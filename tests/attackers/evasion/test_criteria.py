@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from small_victims import F64, Softmax, generator, images
 
 from components.attackers.attacked import Attacked
-from components.attackers.criteria import CRITERIA, summed
+from components.attackers.criteria import CRITERIA, certainty, summed, summed_slope
 from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
 from components.trouble import Misfit
@@ -76,26 +78,65 @@ def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion)
     assert float((model.predict(towards, generator()).probs.argmax(-1) == 2).double().mean()) > 0.7
 
 
-def test_a_confident_network_hides_from_cross_entropy_alone():
-    """In float32 a softmax of large logits is exactly one: log p(y|x) is flat there, margin and ratio are not."""
+class Confident:
+    """Class 0 by a margin that float32 cannot tell from certainty."""
 
-    class Confident:
-        def predict(self, x, g):
-            z = 400 * (x.sum(1) - 2.2)
-            return Categorical(torch.stack([z, -z, -z - 50], -1)[None, :, None])
+    def __init__(self, scale: float = 400.0):
+        self.scale = scale
 
+    def predict(self, x, g):
+        z = self.scale * (x.sum(1) - 2.2)
+        return Categorical(torch.stack([z, -z, -z - 50], -1)[None, :, None])
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("scale", [400.0, 4e4])
+def test_a_confident_network_hides_from_no_criterion(scale, norm):
+    """In float32 a softmax of large logits is exactly one, and log p(y|x) is flat: its slope is taken at tempered logits."""
     x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
     y = torch.zeros(50, 1, dtype=torch.long)
-    victim = Attacked(Confident(), (0.0, 1.0))
-    assert float(summed(Confident().predict(x, generator()), y).abs().max()) == 0
-    left = {
-        name: float((~victim.broken(ascend(victim, x, y, generator(), 0.5, how), y, generator())).double().mean())
-        for name in CRITERIA
-        for how in [Ascent("linf", 10, 0.25, criterion=name)]
-    }
-    assert left["cross_entropy"] == 1.0
-    assert left["margin"] == 0
-    assert left["dlr"] == 0
+    model = Confident(scale)
+    victim = Attacked(model, (0.0, 1.0))
+    assert float(summed(model.predict(x, generator()), y).abs().max()) == 0
+    for name in CRITERIA:
+        how = Ascent(norm, 20, 0.25, criterion=name)
+        moved = ascend(victim, x, y, generator(), {"linf": 0.5, "l2": 1.0}[norm], how)
+        assert bool(victim.broken(moved, y, generator()).all()), name
+
+
+def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where_one_minus_p_has_none():
+    """Against float64 autograd of log p at the tempered logits, in float32 and for mixtures, tasks and missing labels."""
+    for scale, dtype in itertools.product((1.0, 40.0, 1e6), (torch.float32, F64)):
+        logits = scale * torch.randn(2, 30, 2, 5, generator=generator(1), dtype=F64)
+        logits = logits[:1] if scale > 1 else logits
+        y = torch.randint(5, (30, 2), generator=generator(2))
+        y[:15] = logits.mean(0).argmax(-1)[:15]  # right labels are the ones whose 1 - p has no digits
+        y[3, 0] = y[4] = -1
+        spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
+        leaf = (logits * (10.0 / spread).clamp_max(1.0)[:, None, None]).requires_grad_(True)
+        (exact,) = torch.autograd.grad(summed(Categorical(leaf), y).sum(), leaf)
+        ours = summed_slope(Categorical(logits.to(dtype)), y, soften=True).double()
+        size = exact.abs().amax((0, 2, 3), keepdim=True).clamp_min(1e-300)
+        torch.testing.assert_close(ours / size, exact / size, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-6)
+
+
+def test_the_slope_does_not_know_the_scale_of_confident_logits():
+    logits = 30 * torch.randn(1, 20, 1, 6, generator=generator(3), dtype=F64)
+    y = torch.randint(6, (20, 1), generator=generator(4))
+    one, other = (summed_slope(Categorical(c * logits), y, soften=True) for c in (1.0, 1e6))
+    torch.testing.assert_close(one, other)
+
+
+def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
+    logits = 4 * torch.randn(3, 40, 2, 4, generator=generator(5), dtype=F64)
+    y = torch.randint(4, (40, 2), generator=generator(6))
+    y[::4, 1] = -1
+    predictive = Categorical(logits)
+    torch.testing.assert_close(certainty(predictive, y), -(-summed(predictive, y)).log())
+    sure = Categorical(torch.tensor([[200.0, 0.0], [300.0, 0.0], [1e7, 0.0]])[None, :, None])
+    zeros = torch.zeros(3, 1, dtype=torch.long)
+    assert summed(sure, zeros).tolist() == [0, 0, 0]
+    torch.testing.assert_close(certainty(sure, zeros), torch.tensor([200.0, 300.0, 1e7]))
 
 
 def test_two_classes_have_no_third():

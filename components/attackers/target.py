@@ -1,0 +1,73 @@
+"""The class that a targeted attack wants to be predicted, by the name that the user's own labels give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from pydantic import BaseModel, PrivateAttr
+from torch import Tensor
+
+from components.contracts.roles import Problem
+from components.contracts.streams import Rng
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+SHOWN = 12  # names of classes in a complaint
+
+
+class Targeted(BaseModel):
+    """An attack that wants one class to be predicted, or (``target`` null) any but the true one."""
+
+    target: int | str | None  # by its label in the data: a text, or a number
+    _number: int | None = PrivateAttr(default=None)  # of that class; None: not asked for yet
+
+    @property
+    def wanted(self) -> int | None:
+        """The number of the target class; None: any but the true one."""
+        if self._number is not None or not isinstance(self.target, str):
+            return self._number if self._number is not None else self.target
+        raise Misfit(
+            f"attacker.target={self.target}: a label is read by informed(problem, rng), and a number without it"
+        )
+
+    def aims(self) -> frozenset[int | str | None]:
+        return frozenset({self.target if self._number is None else self._number})
+
+    def informed(self, problem: Problem, rng: Rng) -> Self:
+        if self.target is None or self._number is not None or not isinstance(problem, Supervised):
+            return self
+        informed = self.model_copy()
+        informed._number = class_number(self.target, problem.classes, problem.name, "attacker.target")
+        return informed
+
+    def check_target(self, problem: Problem, key: str) -> None:
+        if self.target is not None and isinstance(problem, Supervised):
+            class_number(self.target, problem.classes, problem.name, f"{key}.target")
+
+    def labels(self, y: Tensor) -> Tensor:
+        """Labels y [B, T] with the target in the place of each that is observed; y itself without a target."""
+        return y if self.wanted is None else torch.where(y >= 0, self.wanted, y)
+
+
+def class_number(label: int | str, classes: Sequence[str], data: str, key: str) -> int:
+    """The number of the class that a label names among the classes of the data, in their order.
+
+    Raises:
+        Misfit: no class has that label."""
+    for number, name in enumerate(classes):
+        if str(label) == name or _equal_numbers(str(label), name):
+            return number
+    plain = list(classes) == [str(i) for i in range(len(classes))]
+    shown = (
+        f"0 to {len(classes) - 1}" if plain else ", ".join(classes[:SHOWN]) + (", …" if len(classes) > SHOWN else "")
+    )
+    raise Misfit(f"{key}={label}: {data} has classes {shown}; name one of these, or null for any but the true one")
+
+
+def _equal_numbers(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False

@@ -1,0 +1,105 @@
+"""Networks with equal decisions have equal curves: a last layer times c changes no prediction, and no robust accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+from configured import component, load, threat
+
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.evaluation.security import security_curve
+from runner.execution.rng import Streams
+
+F32, F64 = torch.float32, torch.float64
+SIZES = {"linf": [0.05, 0.1], "l2": [0.4, 0.8], "l1": [1.5, 3.0]}
+SCALES = [1.0, 10.0, 100.0, 1e4, 1e6]
+
+
+class Scaled:
+    """A network of one hidden layer whose last layer is multiplied by c."""
+
+    def __init__(self, weights, scale, dtype):
+        self.w, self.a, self.v, self.b = (w.to(dtype) for w in weights)
+        self.scale = scale
+
+    def predict(self, x, g):
+        return Categorical(self.scale * ((x @ self.w.T + self.a).relu() @ self.v.T + self.b)[None, :, None])
+
+
+@cache
+def digits(n_test: int, steps: int = 100, seed: int = 0):
+    """The digits, and a network that is right about 19 of 20."""
+    problem, _ = load("digits", n_test=n_test)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        net = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)).double()
+        adam = torch.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(steps):
+            adam.zero_grad()
+            torch.nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
+            adam.step()
+    return problem, [p.detach() for p in net.parameters()]
+
+
+def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
+    """Robust accuracies by ε, and the checks that failed."""
+    problem, weights = digits(n_test, steps)
+    x, y, mask = problem.test.x, problem.test.y, problem.test.mask
+    problem = replace(problem, test=Batch(x.to(dtype), y, mask, 1.0))
+    attacker = component("attacker", name, **keys)
+    found = security_curve(problem, Scaled(weights, scale, dtype), attacker, threat(attacker, SIZES[norm]), Streams(0))
+    failed = [
+        check for check, passed in zip(found.checks["check"], found.checks["passed"], strict=True) if passed is False
+    ]
+    return found.rows["accuracy"].tolist(), failed
+
+
+def check_equal(name, norm, scales, dtypes, keys, n_test=200):
+    curves = {(c, t): curve(name, norm, c, t, keys, n_test) for c in scales for t in dtypes}
+    accuracies = torch.tensor([rows for rows, _ in curves.values()], dtype=F64)
+    spread = accuracies.amax(0) - accuracies.amin(0)
+    assert float(spread.max()) <= 0.01 + 1e-9, {key: rows for key, (rows, _) in curves.items()}
+    assert not any(failed for _, failed in curves.values()), {key: failed for key, (_, failed) in curves.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "keys"),
+    [
+        ("fgsm", "l2", {"norm": "l2"}),
+        ("bim", "linf", {"norm": "linf"}),
+        ("pgd", "l1", {"norm": "l1", "steps": 10}),
+        ("pgd", "l2", {"norm": "l2", "steps": 10, "criterion": "margin"}),
+        ("deepfool", "l2", {"norm": "l2", "steps": 5}),
+    ],
+)
+def test_a_last_layer_times_a_million_hides_nothing(name, norm, keys):
+    check_equal(name, norm, [1.0, 1e6], [F32], keys)
+
+
+GRID = [
+    *(
+        (name, norm, {"norm": norm, "criterion": criterion})
+        for name in ("fgsm", "bim", "pgd", "pgd_momentum")
+        for norm in SIZES
+        for criterion in ("cross_entropy", "margin", "dlr")
+    ),
+    *(("sgld_attack", norm, {"norm": norm}) for norm in SIZES),
+    *(("deepfool", norm, {"norm": norm}) for norm in ("linf", "l2")),
+    ("cw", "l2", {}),
+    ("square", "linf", {"queries": 200}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "norm", "keys"), GRID)
+def test_every_attack_finds_equal_curves_at_every_scale(name, norm, keys):
+    check_equal(name, norm, SCALES, [F32, F64], keys, n_test=400)
+
+
+def test_slopes_below_the_squares_of_float32_still_lead():
+    """A network whose gradients are of size 1e-25 is attacked as one whose gradients are of size 1."""
+    check_equal("pgd", "l2", [1.0, 1e-25], [F32], {"norm": "l2", "steps": 10, "criterion": "margin"})
