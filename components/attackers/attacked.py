@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.criteria import CRITERIA, misjudged, summed, summed_slope
+from components.attackers.criteria import CRITERIA, TOWARDS, misjudged, summed, summed_slope
 from components.contracts.posteriors import ChangesFormat, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, Precision
@@ -110,21 +110,24 @@ class Attacked:
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
         aim: bool = True,
+        towards: Tensor | None = None,
     ) -> Answer:
         """log p(y|x), whether x is broken and the gradient of a criterion in the input alone, in one pass.
 
         Where ``where`` [B] bool is given, its rows alone follow the criterion, the others log p(y|x).  Whether x is broken
         the victim itself says, by all draws and in its own format: of a copy that is followed along the whole predictive,
         only rows are judged that seem to be where the attack wants them, broken or (``aim`` False) not, and the others
-        are taken not to be there.
+        are taken not to be there.  Where ``towards`` [B, T] is given, the criterion is that against these classes alone.
 
         Raises:
             Misfit: as ``input_gradient``.
         """
         posterior = self.followed(generator)
-        gradient, finite, predictive = self._gradient(posterior, x, y, generator, criterion, where)
+        gradient, finite, predictive = self._gradient(posterior, x, y, generator, criterion, where, towards)
         log_prob = objective = summed(predictive, y)
-        if criterion != "cross_entropy":
+        if towards is not None:
+            objective = TOWARDS[criterion](predictive, y, towards)
+        elif criterion != "cross_entropy":
             objective = _followed(predictive, y, criterion, where)
         broken = misjudged(predictive, y)
         if posterior is self.shadow:
@@ -133,7 +136,7 @@ class Attacked:
                 broken[seeming] = self.broken(x[seeming], y[seeming], generator)
         elif posterior is not self.posterior:
             broken = self.broken(x, y, generator)
-        return Answer(log_prob, broken, gradient, objective, finite)
+        return Answer(log_prob, broken, gradient, objective, finite, predictive)
 
     def input_gradient(
         self,
@@ -160,6 +163,7 @@ class Attacked:
         generator: torch.Generator,
         criterion: Criterion,
         where: Tensor | None,
+        towards: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Categorical]:
         """The gradient, the rows [B] bool in which all of it is finite, and the predictive that it is of.
 
@@ -176,7 +180,7 @@ class Attacked:
                 raise Misfit(NO_GRADIENT)
         predictive = self._wide(Categorical(logits.detach()), x)
         with torch.no_grad():
-            slope = self._slope(predictive, y, criterion, where).to(logits.dtype)
+            slope = self._slope(predictive, y, criterion, where, towards).to(logits.dtype)
             gradient = torch.autograd.grad(logits, seen, slope)[0] if known is None else back(slope)
         return *_leave_out(gradient.to(x.dtype)), predictive
 
@@ -205,13 +209,24 @@ class Attacked:
         """x in the format of what is followed."""
         return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
 
-    def _slope(self, predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
+    def _slope(
+        self,
+        predictive: Categorical,
+        y: Tensor,
+        criterion: Criterion,
+        where: Tensor | None,
+        towards: Tensor | None,
+    ) -> Tensor:
         """The criterion's derivative in the logits [S, B, T, C], in rows outside ``where`` that of log p(y|x)."""
         if criterion == "cross_entropy":
+            if towards is not None:
+                return -summed_slope(predictive, torch.where(y >= 0, towards, -1), self.softened)
             return summed_slope(predictive, y, self.softened)
         with torch.enable_grad():
             leaf = predictive.logits.detach().requires_grad_(True)
-            slope = torch.autograd.grad(CRITERIA[criterion](Categorical(leaf), y).sum(), leaf)[0]
+            leaves = Categorical(leaf)
+            value = CRITERIA[criterion](leaves, y) if towards is None else TOWARDS[criterion](leaves, y, towards)
+            slope = torch.autograd.grad(value.sum(), leaf)[0]
         if where is None:
             return slope
         return torch.where(where[:, None, None], slope, summed_slope(predictive, y, self.softened))

@@ -44,6 +44,11 @@ def temper(logits: Tensor) -> Tensor:
     return (SPREAD / spread).clamp_max(1.0)
 
 
+def soften_logits(predictive: Categorical) -> Categorical:
+    """The predictive with its logits tempered."""
+    return Categorical(predictive.logits * temper(predictive.logits)[:, None, None])
+
+
 def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Tensor:
     """∂/∂f of Σ_b Σ_t log p(y_bt), written out: [S, B, T, C] like the logits f, which ``soften`` tempers.
 
@@ -55,10 +60,10 @@ def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Te
     confident one is 0 to the last digit, and its slope nothing: it looks robust without being so.  The price is that the
     direction in such rows is that of a softened log p(y|x), in which other classes than the nearest count for more.
 
-    Source: Carlini and Wagner (2016), section 4 (logits divided by a temperature); Croce and Hein (2020), section 4.1, on
-    the scale of cross entropy; CleverHans, pull request 1175."""
-    logits = predictive.logits
-    each = (logits * temper(logits)[:, None, None] if soften else logits).log_softmax(-1)  # [S, B, T, C]
+    Source: Carlini and Wagner (2016), who divide the logits of a defended network by a temperature; Carlini and Wagner
+    (2017), section V.B, and Croce and Hein (2020), section 4, on the scale of logits and cross entropy; CleverHans, pull
+    request 1175, on gradients below the least length that a normalisation expects."""
+    each = (soften_logits(predictive) if soften else predictive).logits.log_softmax(-1)  # [S, B, T, C]
     label, weight = y.clamp_min(0)[None, ..., None], (y >= 0).to(each)[None, ..., None]  # [1, B, T, 1]
     label = label.expand(*each.shape[:-1], 1)
     if len(each) > 1:
@@ -122,11 +127,51 @@ def _least(values: Tensor, y: Tensor) -> Tensor:
     return torch.where(seen.any(-1), least, 0.0)
 
 
+def towards_margin(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
+    """min_t [z_y − z_c] of the observed labels y [B, T] and one other class c of each, z the log-probabilities. [B]"""
+    return _least(_differences(_scores(predictive), y, other), y)
+
+
+def towards_ratio(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
+    """min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2) of the observed labels y [B, T] and one other class c of each. [B]
+
+    With three classes (z_π3 + z_π4)/2 is z_π3, with two it is z_π2.
+
+    Source: Croce and Hein (2020), eq. (7)."""
+    scores = _scores(predictive)
+    top = scores.topk(min(4, scores.shape[-1]), -1).values
+    spread = top[..., 0] - top[..., 2:].mean(-1) if top.shape[-1] > 2 else top[..., 0] - top[..., 1]
+    spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
+    return _least(_differences(scores, y, other) / spread, y)
+
+
+def _differences(scores: Tensor, y: Tensor, other: Tensor) -> Tensor:
+    pair = torch.stack([y, other], -1).clamp_min(0)
+    first, second = scores.gather(-1, pair).unbind(-1)
+    return first - second
+
+
+def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]:
+    """The most likely classes but the true one, labels y [B, T]: the first, the second, … ``count`` times [B, T].
+
+    Fewer where there are fewer other classes."""
+    scores = predictive.log_probs
+    others = scores.scatter(-1, y.clamp_min(0).unsqueeze(-1), -torch.inf)
+    return list(others.topk(min(count, scores.shape[-1] - 1), -1).indices.unbind(-1))
+
+
 # What an attack lowers for the true class (and raises for a target).
 CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
     "cross_entropy": summed,
     "margin": margins,
     "dlr": ratios,
+}
+
+# The same for attacks that lead each row towards one class of their own choice: cross entropy is that of the class itself.
+TOWARDS: dict[Criterion, Callable[[Categorical, Tensor, Tensor], Tensor]] = {
+    "cross_entropy": lambda predictive, y, other: -certainty(predictive, torch.where(y >= 0, other, -1)),
+    "margin": towards_margin,
+    "dlr": towards_ratio,
 }
 
 # The same order of inputs, on a scale where a confident network's values differ: by it the better of two is kept.

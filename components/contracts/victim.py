@@ -32,6 +32,7 @@ class Answer:
     gradient: Tensor
     objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
     finite: Tensor  # [B] bool: every slope of the row is a finite number
+    predictive: Categorical  # whose slope was followed
 
 
 class Victim(Protocol):
@@ -94,12 +95,13 @@ class Victim(Protocol):
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
         aim: bool = True,
+        towards: Tensor | None = None,
     ) -> Answer:
         """log p(y|x), whether x is broken and the gradient of a criterion in the input alone.
 
         Whether x is broken is always judged in full precision.  Where the gradient's format is another, rows that seem to
         be where the attack wants them (broken, or with ``aim`` False not broken) are judged, and the others are taken
-        not to be there."""
+        not to be there.  ``towards`` [B, T] are classes against which alone the criterion is taken."""
         ...
 
     def input_gradient(

@@ -1,0 +1,124 @@
+"""Fast adaptive boundary attack."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.attackers.criteria import next_classes
+from components.attackers.hyperplanes import project_to_plane
+from components.attackers.norms import NORMS, scale
+from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.streams import Rng
+from components.contracts.victim import Criterion, Expectation, NormName, Victim
+from components.registry import register
+
+
+@register("attacker", "fab")
+class FAB(Evasion):
+    """Fast adaptive boundary attack: the smallest perturbation, by steps to the linearised boundary biased towards x.
+
+    With g(x) = z_c(x) − z_y(x) for another class c, π its linearisation at x_i and P_π the projection on its plane inside
+    the bounds:  δ_i = P_π(x_i) − x_i,  δ_0 = P_π(x) − x,  a = min(‖δ_i‖/(‖δ_i‖ + ‖δ_0‖), ``alpha_max``),
+    x_{i+1} = clip((1 − a)(x_i + η δ_i) + a (x + η δ_0)), η = ``overshoot``; a row that is broken there keeps the point if it is
+    its nearest so far, and goes on from x + β (x_{i+1} − x), β = ``backward``.  Class by class for the ``n_targets`` most
+    likely ones but y; each later restart begins at a random point half as far as the nearest found (at most ε).  A final
+    bisection looks for a nearer one on the way there.  x' is that point where it lies within ε, else x.
+    x [B, D], y [B, T].
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Croce and Hein (2019), Algorithm 1; Croce and Hein (2020), section 5 (its targets)."""
+
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Knowledge] = "white box"
+
+    norm: NormName
+    steps: PositiveInt
+    restarts: PositiveInt
+    n_targets: PositiveInt
+    alpha_max: Annotated[float, Field(ge=0, le=1)]
+    overshoot: Annotated[float, Field(ge=1)]
+    backward: Annotated[float, Field(gt=0, le=1)]
+    final_steps: NonNegativeInt
+    expectation: Expectation
+
+    def measure(self) -> NormName:
+        return self.norm
+
+    def expects(self) -> Expectation:
+        return self.expectation
+
+    def follows(self) -> Criterion:
+        return "margin"
+
+    def iterates(self) -> bool:
+        return self.steps > 1
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        if eps == 0:
+            return x.clone()
+        nearest, _ = self.search(victim, x, y, rng.attack, eps)
+        return victim.clip(x + NORMS[self.norm].project(nearest - x, eps))
+
+    def search(
+        self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float
+    ) -> tuple[Tensor, Tensor]:
+        """The nearest broken point of each row, x itself where none within ε is found, and how far it is (else ∞).
+
+        Without a ball, ε = ∞, the search goes on until its steps are spent."""
+        size, wrong = NORMS[self.norm].size, victim.broken(x, y, generator)
+        nearest, length = x.clone(), torch.where(wrong, 0.0, torch.full_like(x[:, 0], torch.inf))
+        with torch.no_grad():
+            others = next_classes(victim.answers(x, generator), y, self.n_targets)
+        for restart in range(self.restarts):
+            for other in others:
+                start = NORMS[self.norm].start(x, 1.0, generator)  # for all rows: none depends on another
+                rows = (length > (0 if eps == float("inf") else eps)).nonzero()[:, 0]
+                if len(rows) == 0:
+                    return nearest, length
+                here = x[rows]
+                if restart > 0:
+                    radius = 0.5 * length[rows].clamp_max(eps).nan_to_num(posinf=1.0)
+                    here = victim.clip(here + radius.unsqueeze(1) * start[rows])
+                found, far = self._descend(victim, x[rows], y[rows], other[rows], here, generator)
+                better = far < length[rows]
+                nearest[rows[better]], length[rows[better]] = found[better], far[better]
+        low = x.clone()  # not broken
+        for _ in range(self.final_steps):
+            rows = (length.isfinite() & (length > 0)).nonzero()[:, 0]
+            middle = (nearest[rows] + low[rows]) / 2
+            broken = victim.broken(middle, y[rows], generator)
+            nearest[rows[broken]] = middle[broken]
+            low[rows[~broken]] = middle[~broken]
+            length[rows] = size(nearest[rows] - x[rows])
+        return nearest, length
+
+    def _descend(
+        self, victim: Victim, x: Tensor, y: Tensor, other: Tensor, here: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """The nearest broken point on the way of each row from ``here`` [B, D], and its distance from x (∞ where none is)."""
+        size, plane = NORMS[self.norm].size, (victim.bounds, self.norm)
+        nearest, length = x.clone(), torch.full_like(x[:, 0], torch.inf)
+        for _ in range(self.steps):
+            answer = victim.answer(here, y, generator, "margin", towards=other)
+            power = scale(answer.gradient)
+            w = answer.gradient / power  # of z_y − z_c
+            b = answer.objective / power.squeeze(1) - (w * here).sum(1)
+            near = project_to_plane(here, w, b, *plane) - here
+            back = project_to_plane(x, w, b, *plane) - x
+            one, two = size(near), size(back)
+            share = (one / (one + two).clamp_min(torch.finfo(x.dtype).tiny)).clamp_max(self.alpha_max).unsqueeze(1)
+            moved = (1 - share) * (here + self.overshoot * near) + share * (x + self.overshoot * back)
+            here = victim.clip(moved)
+            broken = victim.broken(here, y, generator)
+            far = size(here - x)
+            better = broken & (far < length)
+            nearest = torch.where(better[:, None], here, nearest)
+            length = torch.where(better, far, length)
+            here = torch.where(broken[:, None], x + self.backward * (here - x), here)
+        return nearest, length

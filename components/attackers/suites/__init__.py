@@ -1,0 +1,1 @@
+"""Attacks composed of others, by the names that they are reported under."""

@@ -1,0 +1,216 @@
+"""Auto-PGD, FAB and AutoAttack: the algorithm written out, exact distances, and the standard composition."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from scipy.optimize import linprog, minimize
+from small_victims import F64, Softmax, generator, images
+
+from components.attackers.attacked import Attacked
+from components.attackers.criteria import TOWARDS, certainty
+from components.attackers.evasion.apgd import _checkpoints
+from components.attackers.hyperplanes import project_to_plane
+from components.attackers.norms import NORMS
+from components.contracts.predictive import Categorical
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+
+UNIT = (0.0, 1.0)
+DUAL = {"linf": 1, "l2": 2, "l1": math.inf}
+
+
+def rng(seed: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(attack=generator(seed))
+
+
+class Planes:
+    """A linear classifier of three classes."""
+
+    def __init__(self, inputs: int = 6):
+        self.w = torch.randn(inputs, 3, generator=generator(2), dtype=F64)
+        self.b = -0.5 * self.w.sum(0)
+
+    def predict(self, x, g):
+        return Categorical((x @ self.w + self.b)[None, :, None])
+
+
+def test_checkpoints_are_those_of_a_hundred_steps():
+    """p = 0.22, 0.41, 0.57, 0.70, 0.80, 0.87, 0.93, 0.99 (Croce and Hein 2020, section 3)."""
+    assert sorted(_checkpoints(100)) == [22, 41, 57, 70, 80, 87, 93, 99]
+
+
+@pytest.mark.parametrize(("norm", "rho"), [("linf", 0.75), ("l2", 0.75), ("l2", 0.3)])
+def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
+    """Algorithm 1 row by row on log p, with its two conditions, from the same random start."""
+    model, eps, steps, alpha = Softmax(), {"linf": 0.15, "l2": 0.4}[norm], 30, 0.75
+    x, y = images(model, 12)
+    attacker = component("attacker", "apgd", norm=norm, steps=steps, rho=rho, stop_when_broken=False)
+    ours = attacker.perturb(Attacked(model, UNIT), x, y, rng(3), eps)
+    start = NORMS[norm].start(x, eps, generator(3))
+    halvings = 0
+
+    def f(z, label):
+        """−J and its gradient."""
+        z = z.clone().requires_grad_(True)
+        value = -model.predict(z[None], generator()).log_prob(label[None]).sum()
+        return float(value), torch.autograd.grad(value, z)[0]
+
+    for b in range(len(x)):
+
+        def hold(z, b=b):
+            delta = z - x[b]
+            delta = delta.clamp(-eps, eps) if norm == "linf" else delta * min(1.0, eps / float(delta.norm()))
+            return (x[b] + delta).clamp(0, 1)
+
+        here = hold(x[b] + start[b])
+        last, eta, value, best = here, 2 * eps, *f(here, y[b])[:1], here
+        peak, eta_before, peak_before, gains, before = value, eta, value, 0, 0
+        for k in range(1, steps + 1):
+            slope = f(here, y[b])[1]
+            z = hold(here + eta * (slope.sign() if norm == "linf" else slope / slope.norm()))
+            moved = z if k == 1 else hold(here + alpha * (z - here) + (1 - alpha) * (here - last))
+            last, here, gained = here, moved, f(moved, y[b])[0]
+            gains += gained > value
+            value = gained
+            if value > peak:
+                peak, best = value, here
+            if k in _checkpoints(steps):
+                stuck = gains < rho * (k - before) or (eta == eta_before and peak == peak_before)
+                eta_before, peak_before, gains, before = eta, peak, 0, k
+                if stuck:
+                    eta, here, value, halvings = eta / 2, best, peak, halvings + 1
+        torch.testing.assert_close(ours[b], best)
+    assert halvings > 0
+
+
+def test_the_targeted_ratio_is_its_equation():
+    """(z_y − z_t)/(z_π1 − (z_π3 + z_π4)/2), Croce and Hein (2020), eq. (7), for one network's logits of any scale."""
+    z = torch.randn(20, 6, generator=generator(), dtype=F64)
+    y, t = (torch.randint(6, (20, 1), generator=generator(s)) for s in (1, 2))
+    for scale in (1.0, 1e6):
+        ours = TOWARDS["dlr"](Categorical(scale * z[None, :, None]), y, t)
+        for row, label, target, value in zip(
+            z.tolist(), y[:, 0].tolist(), t[:, 0].tolist(), ours.tolist(), strict=True
+        ):
+            ordered = sorted(row, reverse=True)
+            assert value == pytest.approx((row[label] - row[target]) / (ordered[0] - (ordered[2] + ordered[3]) / 2))
+
+
+def test_a_climb_towards_a_class_follows_its_gradient():
+    model = Softmax(classes=5)
+    x, y = images(model, 15)
+    other = (y + 1) % 5
+    for name, value in TOWARDS.items():
+        z = x.clone().requires_grad_(True)
+        (literal,) = torch.autograd.grad(value(model.predict(z, generator()), y, other).sum(), z)
+        ours = Attacked(model).answer(x, y, generator(), name, towards=other).gradient
+        unit = [g / g.norm(dim=1, keepdim=True) for g in (ours, literal)]
+        torch.testing.assert_close(*unit)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("bounds", [None, UNIT])
+def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
+    x = torch.rand(8, 5, generator=generator(), dtype=F64)
+    w = torch.randn(8, 5, generator=generator(1), dtype=F64)
+    w[0, 2] = 0
+    b = -(w * torch.rand(8, 5, generator=generator(4), dtype=F64)).sum(1)
+    z = project_to_plane(x, w, b, bounds, norm)
+    torch.testing.assert_close((w * z).sum(1), -b)
+    length = NORMS[norm].size(z - x)
+    if bounds is None:
+        torch.testing.assert_close(length, ((w * x).sum(1) + b).abs() / w.norm(p=DUAL[norm], dim=1))
+        return
+    assert 0 <= float(z.min()) <= float(z.max()) <= 1
+    for i in range(len(x)):
+        at, normal, offset = x[i].numpy(), w[i].numpy(), float(b[i])
+        if norm == "l2":
+            plane = {"type": "eq", "fun": lambda v, n=normal, o=offset: n @ v + o}
+            found = minimize(
+                lambda v, at=at: ((v - at) ** 2).sum(), at, bounds=[UNIT] * 5, constraints=plane, tol=1e-14
+            )
+            exact = found.fun**0.5
+        else:  # |v − x| ≤ t, coordinate by coordinate or as one
+            count = 1 if norm == "linf" else 5
+            each = np.ones((5, 1)) if norm == "linf" else np.eye(5)
+            sides = np.block([[np.eye(5), -each], [-np.eye(5), -each]])
+            cost = np.r_[np.zeros(5), np.ones(count)]
+            plane = np.r_[normal, np.zeros(count)][None]
+            limits = [UNIT] * 5 + [(0, None)] * count
+            exact = linprog(cost, sides, np.r_[at, -at], plane, [-offset], limits).fun
+        assert float(length[i]) == pytest.approx(exact, abs=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
+    model = Planes()
+    x = torch.rand(20, 6, generator=generator(), dtype=F64)
+    y = model.predict(x, generator()).guess
+    attacker = component("attacker", "fab", norm=norm, steps=20, final_steps=12, overshoot=1.001, backward=0.95)
+    nearest, length = attacker.search(Attacked(model), x, y, generator(), math.inf)
+    assert bool(Attacked(model).broken(nearest, y, generator()).all())
+    f = x @ model.w + model.b
+    for i in range(len(x)):
+        label = int(y[i])
+        exact = min(
+            float((f[i, label] - f[i, k]) / (model.w[:, label] - model.w[:, k]).norm(p=DUAL[norm]))
+            for k in range(3)
+            if k != label
+        )
+        assert exact <= float(length[i]) <= 1.01 * exact
+    half = float(length.median())
+    moved = attacker.perturb(Attacked(model), x, y, rng(), half)
+    assert torch.equal(Attacked(model).broken(moved, y, generator()), length <= half)
+
+
+@pytest.mark.parametrize(("name", "keys"), [
+    ("apgd", {"steps": 20}),
+    ("apgd", {"steps": 20, "criterion": "dlr", "n_targets": 2}),
+    ("apgd", {"steps": 20, "norm": "l2", "stop_when_broken": False, "restarts": 2}),
+    ("apgd", {"steps": 10, "norm": "l1", "target": 1}),
+    ("fab", {"steps": 10, "n_targets": 2}),
+    ("fab", {"steps": 10, "norm": "l1", "n_targets": 2, "restarts": 2}),
+])  # fmt: skip
+def test_they_stay_in_the_ball_and_the_bounds_and_repeat_themselves(name, keys):
+    model = Softmax(draws=2)
+    x, y = images(model)
+    x[0], x[1], y[2] = 0.0, 1.0, -1
+    attacker = component("attacker", name, **keys)
+    eps = {"linf": 0.2, "l2": 0.5, "l1": 1.0}[attacker.norm]
+    moved = attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps)
+    assert float(NORMS[attacker.norm].size(moved - x).max()) <= eps * (1 + 1e-9)
+    assert 0 <= float(moved.min()) <= float(moved.max()) <= 1
+    assert torch.equal(moved, attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps))
+    assert torch.equal(attacker.perturb(Attacked(model, UNIT), x, y, rng(), 0.0), x)
+    assert len(attacker.perturb(Attacked(model, UNIT), x[:0], y[:0], rng(), eps)) == 0
+    broken = Attacked(model).broken(moved, y, generator()).double().mean()
+    assert float(broken) > (0.2 if "target" not in keys else 0.0)
+
+
+def test_auto_pgd_needs_no_step_size():
+    """With as many steps it leaves no more rows right than PGD with any of four step sizes, and raises the loss further."""
+    model = Softmax(inputs=12, seed=5)
+    x, y = images(model, 150)
+    victim, eps = Attacked(model, UNIT), 0.1
+    keys = {"norm": "l2", "steps": 40, "stop_when_broken": False}
+    moved = component("attacker", "apgd", **keys).perturb(victim, x, y, rng(), eps)
+    for size in (0.01, 0.05, 0.2, 1.0):
+        other = component("attacker", "pgd", step_size=size, **keys).perturb(victim, x, y, rng(), eps)
+        one, two = (certainty(model.predict(z, generator()), y).mean() for z in (moved, other))
+        assert float(one) <= float(two) + 1e-3
+
+
+def test_autoattack_is_its_four_attacks():
+    made = prepare(*compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"]))
+    members = made.attacker.labelled
+    assert [(m.name, m.measure()) for m in members.values()] == [(n, "linf") for n in ("apgd", "apgd", "fab", "square")]
+    first, second, fab, square = members.values()
+    assert (first.criterion, first.n_targets, first.steps) == ("cross_entropy", None, 100)
+    assert (second.criterion, second.n_targets, fab.n_targets, square.queries) == ("dlr", 9, 9, 5000)
+    assert made.attacker.known() == "white box"
