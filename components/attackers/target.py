@@ -26,8 +26,10 @@ class Targeted(BaseModel):
     @property
     def wanted(self) -> int | None:
         """The number of the target class; None: any but the true one."""
-        if self._number is not None or not isinstance(self.target, str):
-            return self._number if self._number is not None else self.target
+        if self._number is not None:
+            return self._number
+        if not isinstance(self.target, str):
+            return self.target
         raise Misfit(
             f"attacker.target={self.target}: a label is read by informed(problem, rng), and a number without it"
         )

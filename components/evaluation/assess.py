@@ -82,10 +82,12 @@ def assess_security(
     attacker = attacker.informed(problem, rng)
     curve = security_curve(problem, posterior, attacker, threat, rng, told)
     scores: dict[str, Tensor | float] = {}
+    outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}
     for row in curve.rows.to_dict("records"):
         if row["eps"] > 0:
             at = f"eps={row['eps']:.2f}" if round(row["eps"], 2) == row["eps"] else f"eps={row['eps']:g}"
             scores[f"robust_accuracy/{at}"] = row["accuracy"]
+            outcomes[f"robust_accuracy/{at}"] = curve.right[row["eps"]]
             scores[f"robust_nlpp/{at}"] = -row["log_likelihood"]
             scores[f"attack_success/{at}"] = row["success_rate"]
             if "target_reached" in row:
@@ -112,7 +114,8 @@ def assess_security(
             Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
     checks = [Check(*check) for check in curve.checks.itertuples(index=False)]
-    return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks}, checks)
+    tables = {"security_curve": curve.rows, "attack_checks": curve.checks}
+    return Assessment(scores, drawn, tables, checks, outcomes)
 
 
 def _figures(

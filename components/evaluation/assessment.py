@@ -22,3 +22,5 @@ class Assessment:
     figures: dict[str, Figure] = field(default_factory=dict)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)  # of the attack
+    # by the name of a score the observed test labels that are predicted rightly [labels] bool, of which it is the share
+    outcomes: dict[str, Tensor] = field(default_factory=dict)

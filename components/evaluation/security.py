@@ -45,6 +45,7 @@ class SecurityCurve:
     # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
     checks: pd.DataFrame  # check, passed, detail
+    right: dict[float, Tensor]  # by ε the observed labels that are predicted rightly under attack [labels] bool
 
     @property
     def verdict(self) -> bool:
@@ -91,6 +92,7 @@ def security_curve(
         _check_logits(clean)
         standing = right = _correct(clean, y)
         rows, extremes, checks = [], [], []
+        kept: dict[float, Tensor] = {}
         try:
             sizes = sorted({0.0, *threat.sizes})
             members_of = len(attacker.labelled) if isinstance(attacker, WorstCase) else 1
@@ -100,6 +102,7 @@ def security_curve(
                 noisy = space.at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
+                kept[eps] = _correct(after, y)[y >= 0]
                 noise = predict(noisy) if eps > 0 else after  # neither has changed anything
                 standing = standing & _correct(after, y) & _correct(noise, y)
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
@@ -128,7 +131,7 @@ def security_curve(
             rng.attack.set_state(before)
     frame = pd.DataFrame(checks, columns=["check", "passed", "detail"])
     frame["passed"] = frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
-    return SecurityCurve(table, frame)
+    return SecurityCurve(table, frame, kept)
 
 
 def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:

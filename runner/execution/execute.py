@@ -36,6 +36,7 @@ from runner.record.facts import gathered
 from runner.record.inside import real_file
 from runner.record.lease import LeaseLost
 from runner.record.lines import read_lines
+from runner.record.outcomes import write_outcomes
 from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
 from runner.tracking.handover import handed_over
@@ -169,6 +170,8 @@ class Run:
                 problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke, declared
             )
         course.evaluated(total, "final", scores)
+        if found.outcomes:
+            write_outcomes(self.record.folder, replicate, {k: v.cpu().numpy() for k, v in found.outcomes.items()})
         if self.settings.keep_predictions:
             write_predictions(self.record.folder, replicate, problem, posterior, rng)
         if replicate == 0:

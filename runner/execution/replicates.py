@@ -16,6 +16,7 @@ from runner.execution.artefacts import predictions_of
 from runner.record.facts import read
 from runner.record.inside import real_file
 from runner.record.lines import read_lines, write_lines
+from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, record_of
 from runner.record.record import Record
 
@@ -64,7 +65,8 @@ def take_over(record: Record, job: Job) -> str | None:
 
 
 def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) -> None:
-    """Adds replicates of another record: scores, checks, lines, predictions, and of the first figures, tables and files."""
+    """Adds replicates of another record: scores, checks, lines, predictions, outcomes, and the figures, tables and files of
+    the first."""
     added = [line for lines in recorded.values() for line in lines]
     others = [line for line in read_lines(record.folder) if str(line["replicate"]) not in recorded]
     write_lines(record.folder, sorted([*others, *added], key=lambda line: line["replicate"]))
@@ -73,7 +75,8 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
         for name in ("figures", "tables", "references.bib", *kept):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:
-        _copy(predictions_of(folder, int(r)), predictions_of(record.folder, int(r)))
+        for path in (predictions_of, outcomes_file):
+            _copy(path(folder, int(r)), path(record.folder, int(r)))
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
         checks=record.facts.get("checks", {}) | {r: of for r, of in facts.get("checks", {}).items() if r in recorded},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from runner.mistakes import ConfigError
 from runner.python.result import Result, load
-from runner.record.compare import Compared, are_paired, config_rows, fact_rows, metrics_of, warnings
+from runner.record.compare import Compared, are_paired, config_rows, fact_rows, metrics_of, rows_test, warnings
 from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def compare(
 
     Those given by keyword are called by it, others by the beginning of their id.  Replicates are paired where runs share seed
     and data, for they then saw the same rows and the same random streams; ``tests`` has the mean difference b − a, its SE and,
-    of five pairs or more, the two-sided p of Wilcoxon's signed-rank test, ``p_holm`` corrected (Holm) for the pairs of runs of
-    the same metric.
+    of five pairs or more, the two-sided p of Wilcoxon's signed-rank test; of runs of one replicate under attack p of McNemar's
+    exact test over test labels; ``p_holm`` corrected (Holm) for the pairs of runs of the same metric.
 
     Raises:
         ConfigError: fewer than two runs, one that is not there, or two of one name.
@@ -107,6 +107,8 @@ def _tests(found: dict[str, Compared]) -> Iterator[tuple[Any, ...]]:
                 continue
             of_a, of_b = (numbered(run.result.get(metric) or ()) for run in (one, other))
             if (pair := paired(of_b, of_a, None)).n:
+                if exact := rows_test(one, other, metric):
+                    pair = replace(pair, p_worse=exact.p)
                 pairs[f"{a}\0{b}"] = a, b, pair
         for key, corrected in holm({key: pair for key, (_, _, pair) in pairs.items()}).items():
             a, b, pair = pairs[key]

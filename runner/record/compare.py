@@ -17,6 +17,7 @@ from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
 from runner.record.facts import read
 from runner.record.lines import read_lines
+from runner.record.outcomes import McNemar, compare_outcomes
 from runner.record.record import find
 from runner.standard_error import mean_se
 from runner.tables import print_table
@@ -150,6 +151,12 @@ def difference(a: list[float], b: list[float], paired: bool) -> str:
     return shown if len(a) == 1 or len(b) == 1 else f"{shown} ± {_number(math.hypot(se_a, se_b))}"
 
 
+def rows_test(a: Compared, b: Compared, metric: str) -> McNemar | None:
+    """McNemar's test over test labels of two runs of one replicate each that are paired; None: they do not keep them."""
+    alone = all(len(run.result.get(metric) or ()) == 1 for run in (a, b))
+    return compare_outcomes(a.folder, b.folder, metric) if alone and are_paired(a, b) else None
+
+
 def metrics_of(runs: Iterable[Compared]) -> list[str]:
     """All metrics that a run has, headline metrics first."""
     return sorted(dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name)
@@ -162,7 +169,8 @@ def result_rows(runs: list[Compared]) -> list[Row]:
 
 def difference_rows(runs: list[Compared]) -> list[Row]:
     """Each metric's difference of every run from the first; where replicates are paired and five or more, p of the
-    two-sided signed-rank test, and of several runs also p after Holm's correction for their number."""
+    two-sided signed-rank test, and of several runs also p after Holm's correction for their number; of single replicates
+    p of McNemar's exact test, where the outcomes of test labels are kept."""
     from runner.report.verdicts import compare, holm, numbered
 
     first, others = runs[0], runs[1:]
@@ -177,6 +185,8 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
         for run in others:
             a, b = first.result.get(name), run.result.get(name)
             text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
+            if exact := rows_test(first, run, name):
+                text += f", {exact}"
             pair = corrected.get(run.label)
             if pair is not None and not math.isnan(pair.p_worse):
                 after = f" (Holm {pair.p_holm:.2g})" if len(tested) > 1 else ""
@@ -213,7 +223,8 @@ def main(argv: list[str]) -> int:
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
         "side by side: mean ± standard error over replicates, and the difference of each from the first, with p of "
         "the two-sided signed-rank test where replicates are paired (the same seed and data) and five or more, "
-        "corrected for their number (Holm) where several runs are compared.",
+        "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
+        "McNemar's exact test over the test labels that one alone predicts rightly.",
         epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )

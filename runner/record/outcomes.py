@@ -1,0 +1,73 @@
+"""Which test labels a run predicted rightly, kept with its record, and McNemar's test of two runs on the same labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.record.atomic import write_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Labels that one of two classifiers alone predicts rightly, and the exact two-sided p of the hypothesis that either is
+    as likely to be it."""
+
+    first: int  # right in the first alone
+    second: int
+    p: float
+
+    def __str__(self) -> str:
+        return f"McNemar p {self.p:.2g} (right in one alone: {self.first} against {self.second})"
+
+
+def outcomes_file(folder: Path, replicate: int) -> Path:
+    """Where a record keeps the outcomes of a replicate."""
+    return folder / "outcomes" / f"{replicate}.json"
+
+
+def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[np.bool_]]) -> None:
+    """``outcomes/<replicate>.json``: by score a bit for each observed test label, as hexadecimal digits."""
+    import numpy as np
+
+    path = outcomes_file(folder, replicate)
+    path.parent.mkdir(exist_ok=True)
+    labels = len(next(iter(outcomes.values())))
+    bits = {name: np.packbits(right).tobytes().hex() for name, right in outcomes.items()}
+    write_text(path, json.dumps({"labels": labels, "right": bits}, indent=1) + "\n")
+
+
+def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
+    """What ``write_outcomes`` kept; nothing where the file is not there or damaged."""
+    import numpy as np
+
+    try:
+        kept = json.loads(outcomes_file(folder, replicate).read_text(encoding="utf-8"))
+        labels = int(kept["labels"])
+        packed = {str(name): np.frombuffer(bytes.fromhex(bits), np.uint8) for name, bits in kept["right"].items()}
+        return {name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
+    """The exact test on the labels on which two classifiers differ: n₁ of n₁ + n₂ is Binomial(n₁ + n₂, ½); p = 1 for none.
+
+    Source: McNemar (1947); Dietterich (1998), section 3.1."""
+    from scipy.stats import binomtest
+
+    one, other = int((first & ~second).sum()), int((second & ~first).sum())
+    return McNemar(one, other, float(binomtest(one, one + other).pvalue) if one + other else 1.0)
+
+
+def compare_outcomes(first: Path, second: Path, metric: str) -> McNemar | None:
+    """McNemar's test of one score between the only replicates of two records; None: one does not keep it."""
+    one, other = (read_outcomes(folder, 0).get(metric) for folder in (first, second))
+    return mcnemar(one, other) if one is not None and other is not None and len(one) == len(other) else None

@@ -1,0 +1,66 @@
+"""McNemar's test over the test labels of two runs, from what their records keep of them."""
+
+from __future__ import annotations
+
+import json
+from math import comb
+
+import numpy as np
+import pytest
+from made_records import made_record
+
+from runner.python.comparing import compare
+from runner.record.compare import difference_rows, load
+from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes
+
+
+def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:
+    return np.random.default_rng(seed).random(n) < share
+
+
+def test_the_exact_test_is_that_of_statsmodels_and_of_its_sum_written_out():
+    contingency = pytest.importorskip("statsmodels.stats.contingency_tables")
+    for seed in range(6):
+        one, other = labels(40, seed), labels(40, seed + 100, 0.4 + 0.1 * seed)
+        ours = mcnemar(one, other)
+        table = [[int((one & other).sum()), ours.first], [ours.second, int((~one & ~other).sum())]]
+        assert ours.p == pytest.approx(contingency.mcnemar(table, exact=True).pvalue)
+        n, least = ours.first + ours.second, min(ours.first, ours.second)
+        assert ours.p == pytest.approx(min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n))
+
+
+def test_classifiers_that_never_differ_are_not_told_apart():
+    assert mcnemar(labels(), labels()).p == 1.0
+
+
+def test_outcomes_are_kept_bit_by_bit(tmp_path):
+    kept = {"accuracy": labels(), "robust_accuracy": labels(seed=1)}
+    write_outcomes(tmp_path, 0, kept)
+    read = read_outcomes(tmp_path, 0)
+    assert list(read) == list(kept)
+    assert all(np.array_equal(read[name], kept[name]) for name in kept)
+    assert outcomes_file(tmp_path, 0).stat().st_size < 200
+    for damaged in ("", "[]", '{"labels": 3, "right": {"accuracy": "zz"}}', '{"labels": "many", "right": {}}'):
+        outcomes_file(tmp_path, 0).write_text(damaged)
+        assert read_outcomes(tmp_path, 0) == {}
+
+
+def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path):
+    one, other = labels(200, 0, 0.8), labels(200, 1, 0.5)
+    folders = []
+    for signature, right in (("a" * 12, one), ("b" * 12, other)):
+        folder = made_record(tmp_path, signature)
+        facts = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(facts | {"result": {"robust_accuracy": [float(right.mean())]}}))
+        write_outcomes(folder, 0, {"robust_accuracy": right})
+        folders.append(folder)
+    exact = mcnemar(one, other)
+    assert exact.p < 0.01
+    row = difference_rows([load(folder) for folder in folders])[0]
+    assert row[0] == "robust_accuracy"
+    assert row[1].endswith(f", McNemar p {exact.p:.2g} (right in one alone: {exact.first} against {exact.second})")
+    tests = compare(*map(str, folders)).tests.set_index("metric")
+    assert tests["p"]["robust_accuracy"] == exact.p
+    facts = json.loads((folders[1] / "run.json").read_text())
+    (folders[1] / "run.json").write_text(json.dumps(facts | {"seed": 1}))  # other rows: nothing is paired
+    assert "McNemar" not in difference_rows([load(folder) for folder in folders])[0][1]
