@@ -239,7 +239,7 @@ def _loss_rises(reference: References) -> Check:
         climbs = [reference.climb(criterion, steps, 2.5 / STEPS) for steps in (3, STEPS)]
         first, few, many = (reference.loss(x, criterion) for x in (reference.x, *climbs))
         verdicts.append(None if first == few == many else first <= few <= many)
-        told.append(f"{first:.4g} → {few:.4g} → {many:.4g} ({criterion})")
+        told.append(f"{criterion} {first:.4g} → {few:.4g} → {many:.4g}")
     if all(verdict is None for verdict in verdicts):
         return Check(name, None, TIE.format("; ".join(told)))
     return Check(name, False not in verdicts, "; ".join(told))

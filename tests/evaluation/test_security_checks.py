@@ -149,3 +149,26 @@ def test_probabilities_in_the_place_of_logits_are_refused():
 
     with pytest.raises(Misfit, match="they sum to one"):
         security_curve(problem, Probabilities(), component("attacker", "fgsm"), Threat("linf", (0.1,)), Streams(0))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
+    """Where the first two inputs are 0 their slopes are infinite, and 0 times infinite; the others are followed."""
+    model, problem = honest()
+    x = problem.test.x.clone()
+    x[:30, :2] = 0.0
+    problem.test = replace(problem.test, x=x)
+
+    class Roots:
+        def predict(self, z, g):
+            return model.predict(torch.cat([z[:, :1].sqrt(), 0 * z[:, 1:2].sqrt(), z[:, 2:]], 1), g)
+
+    eps = {"linf": 0.1, "l2": 0.25, "l1": 0.6}[norm]
+    for name in ("fgsm", "pgd", "pgd_momentum"):
+        attacker = component("attacker", name, norm=norm)
+        curve = security_curve(problem, Roots(), attacker, Threat(norm, (eps,)), Streams(0))
+        checks = curve.checks.set_index("check")
+        assert checks["passed"]["the gradient is finite"] is False
+        assert " of 128 rows; left out" in checks["detail"]["the gradient is finite"]
+        assert curve.rows["accuracy"].iloc[-1] < curve.rows["random_accuracy"].iloc[-1]
+        assert all(math.isfinite(value) for value in curve.rows.select_dtypes("number").to_numpy().ravel())

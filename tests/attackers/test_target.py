@@ -1,0 +1,118 @@
+"""Targets: named by the labels of the data, checked before training, and counted for what they are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, threat
+from small_problems import train
+from small_victims import F64, generator, honest
+
+from components.attackers.attacked import Attacked
+from components.attackers.target import class_number
+from components.evaluation.security import security_curve
+from components.trouble import Misfit
+from runner.execution.assembly import load_problem
+from runner.execution.rng import Streams
+
+
+def test_a_target_is_named_by_its_label():
+    animals = ["cat", "dog", "emu"]
+    assert class_number("dog", animals, "pets", "attacker.target") == 1
+    assert class_number(7, ["5", "6", "7"], "wine", "attacker.target") == 2
+    assert class_number(-1, ["-1", "1"], "spam", "attacker.target") == 0
+    assert class_number("2.0", ["1", "2"], "x", "attacker.target") == 1
+    with pytest.raises(
+        Misfit, match=r"^attacker.target=chat: pets has classes cat, dog, emu; name one of these, or null"
+    ):
+        class_number("chat", animals, "pets", "attacker.target")
+    with pytest.raises(Misfit, match=r"^attacker.members.1.target=10: digits has classes 0 to 9; "):
+        class_number(10, [str(i) for i in range(10)], "digits", "attacker.members.1.target")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        (["attacker=pgd", "attacker.target=10"], "attacker.target=10"),
+        (["attacker=cw", "attacker.target=10"], "attacker.target=10"),
+        (["attacker=square", "attacker.target=ten"], "attacker.target=ten"),
+        (["attacker=apgd", "attacker.target=-1"], "attacker.target=-1"),
+        (["attacker=worst_case", "attacker.members=[fgsm,{name: square, target: 10}]"], "attacker.members.1.target=10"),
+        (["attacker=transfer", "attacker.attack={name: pgd, target: 12}"], "attacker.attack.target=12"),
+    ],
+)
+def test_a_target_that_is_no_class_is_refused_before_the_training(make_job, overrides, key):
+    job = make_job("+experiment=digits_fgsm", "smoke=true", *overrides)
+    with pytest.raises(Misfit) as error:
+        load_problem(job, Streams(0))
+    assert str(error.value).startswith(f"{key}: digits has classes 0 to 9;")
+
+
+def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
+    g = torch.Generator().manual_seed(0)
+    lines = ["a,b,kind"]
+    for row in torch.rand(60, 2, generator=g).tolist():
+        lines.append(f"{row[0]:.4f},{row[1]:.4f},{['ash', 'birch', 'cedar'][int(3 * row[0])]}")
+    table = tmp_path / "trees.csv"
+    table.write_text("\n".join(lines))
+    chosen = ["dataset=csv", f"dataset.path={table}", "dataset.labels=classes", "dataset.targets=[kind]", "model=mlp",
+              "inference=map", "steps=3", "attacker=pgd", "attacker.eps=[0.0,0.5]"]  # fmt: skip
+    job = make_job(*chosen, "attacker.target=cedar")
+    problem = load_problem(job, Streams(0))
+    assert problem.classes == ["ash", "birch", "cedar"]
+    assert job.attacker.informed(problem, Streams(0)).wanted == 2
+    with pytest.raises(Misfit, match=r"attacker.target=oak: .* has classes ash, birch, cedar"):
+        load_problem(make_job(*chosen, "attacker.target=oak"), Streams(0))
+    state, rng = train(job.inference, job.model, problem, 20)
+    attacker = job.attacker.informed(problem, rng)
+    rows = security_curve(problem, job.inference.posterior(state), attacker, threat(attacker, [0.5]), rng).rows
+    assert "target_reached" in rows
+
+
+@pytest.mark.parametrize("name", ["pgd", "worst_case"])
+def test_a_target_is_reached_or_not_by_counting(name):
+    """The share, of the rows of other classes, that are taken for the target; a worst case keeps whoever reaches it."""
+    model, problem = honest(n_classes=3)
+    keys = (
+        {"target": 1} if name == "pgd" else {"members": [component("attacker", n, target=1) for n in ("fgsm", "pgd")]}
+    )
+    attacker = component("attacker", name, **keys)
+    curve = security_curve(problem, model, attacker, threat(attacker, [0.2]), Streams(0))
+    assert curve.verdict, curve.checks.to_string()
+    row, y = curve.rows.iloc[1], problem.test.y
+    rng = Streams(0)
+    rng.attack.set_state(rng.at("attack", 0).get_state())
+    moved = attacker.informed(problem, rng).perturb(Attacked(model, problem.bounds), problem.test.x, y, rng, 0.2)
+    others = [i for i in range(len(y)) if int(y[i]) != 1]
+    with torch.no_grad():
+        guesses = model.predict(moved, generator()).guess
+    counted = sum(int(guesses[i]) == 1 for i in others) / len(others)
+    if name == "pgd":
+        assert row["target_reached"] == counted
+    else:
+        assert row["target_reached"] >= max(row["target_reached/fgsm"], row["target_reached/pgd"])
+    assert 0.2 < counted <= 1
+    names = curve.checks["check"].tolist()
+    assert "the target is reached more often as ε grows" in names
+    assert "accuracy falls as ε grows" not in names
+
+
+def test_what_is_equal_is_not_told_apart():
+    """A victim whose answers nothing changes: noise is as strong as the gradient, and the loss stays where it is."""
+    _, problem = honest(n_classes=3)
+
+    class Rock:
+        def predict(self, x, g):
+            from components.contracts.predictive import Categorical
+
+            own = torch.nn.functional.one_hot(problem.test.y[: len(x), 0], 3).to(F64)
+            return Categorical((3 * own - 1 + 0 * x.sum(1, keepdim=True))[None, :, None])
+
+    problem.evaluation_chunk = 1000
+    attacker = component("attacker", "fgsm")
+    checks = security_curve(problem, Rock(), attacker, threat(attacker, [0.1]), Streams(0)).checks.set_index("check")
+    for name in ("noise is weaker than the gradient", "the loss rises during the attack",
+                 "the attack beats random signs of the same size"):  # fmt: skip
+        assert checks["passed"][name] is None
+        assert checks["detail"][name].startswith("not told apart, ")
+    assert checks["passed"]["the gradient is not zero"] is False
