@@ -5,6 +5,7 @@ A measure is what the size of a perturbation means: a norm, or the number of wor
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -16,7 +17,7 @@ from components.attackers.norms import NORMS, TINY
 from components.attackers.words.changes import random_changes
 from components.contracts.victim import Measure, NormName
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import Doubtful, Misfit
 
 
 class InputSpace(Protocol):
@@ -55,6 +56,9 @@ class InputSpace(Protocol):
             Misfit: it is not.
         """
         ...
+
+
+FAINT = 1e-3  # share of the largest size below which sizes of inputs in grey levels seem to be meant for [0, 1]
 
 
 def norm_of(measure: Measure) -> NormName:
@@ -100,6 +104,15 @@ class BoxSpace:
                 f"attacker.eps: {largest:g} leads from any input of {name} to any other (they lie in [{low:g}, "
                 f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. {grey} for 8 of 255 grey "
                 "levels"
+            )
+        if self.bounds is not None and 0 < largest < FAINT * most and self.bounds[1] - self.bounds[0] > 2:
+            low, high = self.bounds
+            warnings.warn(
+                Doubtful(
+                    f"attacker.eps: at most {largest:.3g}, and inputs of {name} lie in [{low:g}, {high:g}]; sizes are in "
+                    f"their units, where 8 of 255 grey levels are {(high - low) * 8 / 255:.3g}"
+                ),
+                stacklevel=1,
             )
 
     def check_training_size(self, size: float, measure: Measure, name: str) -> None:

@@ -17,7 +17,7 @@ from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.columns import class_labels, encode, real_labels
-from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs
+from components.datasets.own.input_units import Bounds, ImageShape, columns_in_words, convert_inputs
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.table_facts import class_facts, input_facts
 from components.datasets.own.text_table import Decimal, TextTable, read_table
@@ -150,7 +150,7 @@ class Csv(OwnFile[Supervised]):
             input_units="standardised" if self.standardise else "raw units",
             about=table.facts
             | {
-                "columns": "; ".join(f"{name}: {column.taken_for}" for name, column in encoded.items()),
+                "columns": columns_in_words({name: column.taken_for for name, column in encoded.items()}),
                 "test rows": f"{len(scored):,} ({how})",
             }
             | input_facts(table, encoded, kept, scored)

@@ -15,6 +15,8 @@ from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import Rows, standardised_inputs
 from components.trouble import Misfit
 
+MOST_NAMED = 16  # columns that are each said by name
+
 
 def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
@@ -35,6 +37,17 @@ def _of_an_image(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 Bounds = Annotated[tuple[float, float], BeforeValidator(_to_tuple), AfterValidator(_rising)]
 ImageShape = Annotated[tuple[int, ...], BeforeValidator(_to_tuple), AfterValidator(_of_an_image)]
+
+
+def columns_in_words(kinds: Mapping[str, str]) -> str:
+    """What each column was taken for; of many, those of one kind are counted, but for the first of each."""
+    if len(kinds) <= MOST_NAMED:
+        return "; ".join(f"{name}: {kind}" for name, kind in kinds.items())
+    of_kind = {kind: [name for name, other in kinds.items() if other == kind] for kind in kinds.values()}
+    return "; ".join(
+        f"{names[0]}: {kind}" if len(names) == 1 else f"{names[0]}, … {names[-1]} ({len(names)}): {kind}"
+        for kind, names in of_kind.items()
+    )
 
 
 def convert_inputs(

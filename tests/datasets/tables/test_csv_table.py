@@ -10,8 +10,9 @@ import pytest
 import torch
 from configured import component, load
 
+from components.attackers.input_space import input_space
 from components.contracts.roles import Setting
-from components.trouble import DamagedFile, DataUnavailable, Misfit
+from components.trouble import DamagedFile, DataUnavailable, Doubtful, Misfit
 from runner.execution.rng import Streams
 
 FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "table.csv")
@@ -172,3 +173,22 @@ def test_who_attacks_columns_is_told_in_which_units(tmp_path):
 def test_bounds_and_shapes_that_do_not_fit(tmp_path, keys, said):
     with pytest.raises(ValueError, match=said):
         written(tmp_path, PIXELS, labels="classes", **{"standardise": False} | keys)
+
+
+def test_many_columns_are_told_by_kind(tmp_path):
+    names = [f"p{i}" for i in range(20)]
+    rows = "".join(",".join(["1", "2"] * 10) + f",{'ab'[i % 2]},{i}\n" for i in range(9))
+    told = written(tmp_path, ",".join([*names, "sort", "y"]) + "\n" + rows).describe()["columns"]
+    assert told == "p0, … p19 (20): numbers; sort: 2 texts"
+
+
+def test_sizes_are_in_the_units_of_raw_columns(tmp_path):
+    problem = written(tmp_path, PIXELS, labels="classes", standardise=False, bounds=[0, 255])
+    space = input_space(problem)
+    space.check_sizes([0, 8, 16], "linf", problem.name)
+    with pytest.raises(
+        Misfit, match=r"attacker\.eps: 300 leads from any input .* \[0, 255\], .* e\.g\. 8 for 8 of 255"
+    ):
+        space.check_sizes([0, 300], "linf", problem.name)
+    with pytest.warns(Doubtful, match=r"attacker\.eps: at most 0\.0314, and inputs .* 8 of 255 grey levels are 8"):
+        space.check_sizes([0, 8 / 255], "linf", problem.name)
