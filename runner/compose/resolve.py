@@ -19,7 +19,7 @@ from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
 from runner.compose.parts import divided, filled, integers_of, known, numbers_of, parts_inside, whole, with_numbers
 from runner.compose.settings import NOT_SIGNED, Settings
-from runner.compose.validation import validated
+from runner.compose.validation import as_written, validated
 from runner.mistakes import ConfigError, nearest
 from runner.plugins import import_plugins
 from runner.record.inside import inside
@@ -164,7 +164,7 @@ def _refuse_large(value: Any, path: str = "") -> None:
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             _refuse_large(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
-        raise ConfigError(f"{path}={value}: too large, must be at most 2^63 - 1 = {LARGEST}")
+        raise ConfigError(f"{path}={as_written(value)}: too large, must be at most 2^63 - 1 = {LARGEST}")
 
 
 def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from runner.mistakes import ConfigError, nearest
 
+LONGEST = 10**20  # of an integer that is told with all its digits
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -31,6 +32,17 @@ def validated(build: type[B], values: dict[str, Any], where: str, keys: Iterable
         raise ConfigError("\n".join(list(found.values())[:3])) from None
 
 
+def as_written(value: Any) -> str:
+    """A value as YAML has it, long ones cut."""
+    if isinstance(value, list):
+        text = f"[{', '.join(as_written(item) for item in value)}]"
+    elif isinstance(value, bool) or value is None:
+        text = {True: "true", False: "false", None: "null"}[value]
+    else:
+        text = f"{value:.3g}" if isinstance(value, int) and abs(value) > LONGEST else str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
 def _aside(error: Mapping[str, Any]) -> bool:
     """Whether it says of a number that it is not one of some words."""
     return error["type"] == "literal_error" and isinstance(error.get("input"), int | float)
@@ -40,7 +52,8 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     """One pydantic error as one line."""
     # Members of a union are no keys: function-after[…], constrained-float, a class.
     path = ".".join(str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p)))
-    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
+    kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
+    value = as_written(given)
     if kind == "extra_forbidden":
         return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
     if kind == "missing":
@@ -53,7 +66,7 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     if kind == "literal_error":
         expected = [w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")]
         return f"{path}={value}: not one of {' | '.join(expected)}" + (
-            nearest(value, expected) if isinstance(value, str) and "did you" in nearest(value, expected) else ""
+            nearest(given, expected) if isinstance(given, str) and "did you" in nearest(given, expected) else ""
         )
     if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key
         message = str(context["error"])
