@@ -30,9 +30,10 @@ class RunnerWarning(UserWarning):
 def nearest(word: str, words: Iterable[str]) -> str:
     """``, did you mean X?`` or, when nothing is near, the words that exist."""
     words = sorted(set(words))
-    near = get_close_matches(word, words, n=1, cutoff=0.6)
+    lower = {name.lower(): name for name in reversed(words)}
+    near = get_close_matches(word, words, n=1, cutoff=0.6) or get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     if near:
-        return f", did you mean {near[0]}?"
+        return f", did you mean {lower.get(near[0], near[0])}?"
     shown = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
     return f"; there are: {shown}" if words else ""
 

@@ -48,11 +48,6 @@ def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -
     for word in argv:
         if word.startswith(("=", "@")):
             return f"{word}: no key before the equals sign; write key=value"
-    experiments = [str(v) for o in overrides if o.key_or_group == "experiment" for v in values_of(o)]
-    if sum(o.key_or_group == "experiment" for o in overrides) > 1:
-        names = ", ".join(experiments)
-        swept = f"-m +experiment={','.join(experiments)}"
-        return f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
     for override in overrides:
         key, word = override.key_or_group, override.input_line or ""
         if override.is_sweep_override() and not is_sweep(argv):

@@ -13,7 +13,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from components.registry import CHOSEN, ROLES
+from components.registry import CHOSEN, REQUIRED, ROLES
 from runner import CONF, conf_folders
 from runner.compose.command_line import JOBS, misunderstood, not_installed, values_of, wrong_jobs
 from runner.compose.overrides import open_parts, search_path
@@ -89,7 +89,8 @@ def explain(error: Exception, argv: list[str]) -> str:
         role, _, value = text.partition("=")
         if role in CHOSEN and value in ("null", "none", ""):
             article = "an" if role[0] in "ai" else "a"
-            return f"{text}: choose {article} {role} by name, or leave it out with ~{role}"
+            leave = "" if role in REQUIRED else f", or leave it out with ~{role}"
+            return f"{text}: choose {article} {role} by name{leave}"
         if role.lstrip("+") in ROLES and role.lstrip("+") not in CHOSEN and value:
             return misplaced(role.lstrip("+"), value)
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -112,6 +112,11 @@ def _compose(
         if key.lstrip("+") in (*CHOSEN, "experiment") and value.startswith("["):
             swept = f"{key}={value.strip('[]')}"
             raise ConfigError(f"{word}: a run has one {key.lstrip('+')}; -m {swept} runs one after the other")
+    experiments = [word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("experiment=")]
+    if len(experiments) > 1:
+        swept = f"-m +experiment={','.join(experiments)}"
+        names = ", ".join(experiments)
+        raise ConfigError(f"experiment: given twice ({names}), a run has one; {swept} runs one after the other")
     cfg = _compose_by_hydra(self, config_name, overrides, run_mode, **how)
     refuse_foreign_code(cfg)
     return cfg

@@ -38,6 +38,16 @@ def a_device(device: str) -> str:
     return device
 
 
+def a_folder(path: str) -> str:
+    """The path of a folder.
+
+    Raises:
+        ValueError: it is empty, or no path that a disk can have."""
+    if not path.strip() or "\0" in path:
+        raise ValueError(f"{path!r} is no folder; give its path, . is the present one")
+    return path
+
+
 class Settings(BaseModel):
     """The run-level keys (conf/config.yaml holds their defaults and meanings)."""
 
@@ -67,8 +77,8 @@ class Settings(BaseModel):
     keep_predictions: bool = False  # records from before the key have none
     paper_tables: list[str]
     plugins: list[str]
-    data_dir: str
-    output_dir: str
+    data_dir: Annotated[str, AfterValidator(a_folder)]
+    output_dir: Annotated[str, AfterValidator(a_folder)]
 
 
 def that_count(overrides: Iterable[str]) -> list[str]:

@@ -99,12 +99,12 @@ def matches(error, message):
     return error == message or (message.removesuffix(" …") in error and not message.endswith("?"))
 
 
-@pytest.mark.parametrize(("argv", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+@pytest.mark.parametrize(("argv", "message"), MISTAKES, ids=[shlex.join(a) for a, _ in MISTAKES])
 def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
     assert matches(error := told(argv, tmp_path, monkeypatch, capfd), message), error
 
 
-@pytest.mark.parametrize(("argv", "message"), WITH_FILES, ids=[" ".join(a) for a, _ in WITH_FILES])
+@pytest.mark.parametrize(("argv", "message"), WITH_FILES, ids=[shlex.join(a) for a, _ in WITH_FILES])
 def test_one_clear_line_about_files(argv, message, tmp_path, monkeypatch, capfd, own_files):
     error = told(argv, tmp_path, monkeypatch, capfd)
     hidden = "conf/inference/mala.yaml: not read, the runner has one of that name; call yours otherwise"
