@@ -19,6 +19,10 @@ class Shortfall(UserWarning):
     """Something of a result is missing, or given in part; the message names it, says why, and what to do."""
 
 
+class NotShown(Shortfall):
+    """A figure or a table of a finished run that cannot be made; the message names it and says why in one line."""
+
+
 class Doubtful(UserWarning):
     """Keys that fit and do poorly together; the message names them, says why, and what to do."""
 

@@ -126,7 +126,7 @@ def show(
         console.show_checks("checks of the run", rows)
     loops = 1 if facts.get("vectorised") else job.settings.replicates
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
-    console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()))
+    console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ()))
     return values(result, job.settings.objective)
 
 

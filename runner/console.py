@@ -100,6 +100,14 @@ def announce(title: str, message: str | Text, style: str = "yellow") -> None:
     out.print(Panel(message, title=Text(title), border_style=style, expand=False))
 
 
+def note(message: str) -> None:
+    """One line that must not be overlooked."""
+    if out.quiet:
+        warnings.warn(message, RunnerWarning, stacklevel=2)
+        return
+    out.print(Text(f"note     {message}", "yellow"))
+
+
 def show_composition(job: Identified) -> None:
     """The composed choice as a tree: each component with the keys it was given."""
     settings = job.settings
@@ -155,7 +163,8 @@ def show_result(
     out.print(Text.assemble("\n", (job.data, "bold"), chosen))
 
     def cell(name: str) -> str:
-        return mean_and_se(result[name]) if name in result else ""
+        values = result.get(name, [])
+        return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
 
     ours, theirs = list[Row](), list[Row]()
     if headline:
@@ -237,14 +246,18 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> 
     out.print(table)
 
 
-def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequence[str] = ()) -> None:
-    """Where everything was written and how to look at it."""
+def show_whereabouts(
+    folder: Path, handover: Handover | None, artefacts: Sequence[str] = (), left_out: Sequence[str] = ()
+) -> None:
+    """Where everything was written, what could not be, and how to look at it."""
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}")
     if figures:
         out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}")
     for name in artefacts:
         out.print(f"file     {folder / name}")
+    for line in left_out:
+        note(line)
     if handover is None:
         return
     if announce_trouble(handover):

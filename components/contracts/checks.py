@@ -1,4 +1,5 @@
-"""What is checked of a finished run, beside its scores: of how it was sampled or trained, and of how it was attacked."""
+"""What is checked of a finished run, beside its scores: how it was sampled or trained, how it was attacked, and that what is
+held against each other has one shape: arrays that differ would be broadcast, and the score be of nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
+
+from components.trouble import Misfit
 
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
@@ -41,3 +44,40 @@ class RespondsToGradient(Protocol[S]):
     """An inference method of which ``evaluation.stability`` asks whether its steps are small enough for the curvature."""
 
     def response(self, state: S) -> Response: ...  # of the largest step since draws are kept
+
+
+class HasShape(Protocol):
+    """A tensor or an array."""
+
+    @property
+    def shape(self) -> Sequence[int]: ...
+
+
+def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
+    """Compares the shape of predictions, draws or estimates with that of the truth before they are scored.
+
+    Args:
+        what: the name of the given array in the message, as "the filtered states".
+        given: the array.
+        expected: its size along each dimension; None: any.
+
+    Raises:
+        Misfit: the shapes differ."""
+    sizes = tuple(given.shape)
+    fits = len(sizes) == len(expected) and all(e is None or s == e for s, e in zip(sizes, expected, strict=True))
+    if not fits:
+        asked = " × ".join("any" if e is None else str(e) for e in expected)
+        found = " × ".join(map(str, sizes)) or "a single number"
+        raise Misfit(
+            f"{what}: their shape is {found}, that of the data is {asked}, and they are not scored against each other; "
+            "choose a model that fits the data"
+        )
+
+
+def check_same_shape(what: str, given: HasShape, truth: HasShape) -> None:
+    """``check_shape`` against another array, whose first size may be 1: one truth for all replicates.
+
+    Raises:
+        Misfit: the shapes differ."""
+    first, *others = truth.shape if len(truth.shape) else (1,)
+    check_shape(what, given, *([None if first == 1 and others else first, *others] if len(truth.shape) else []))

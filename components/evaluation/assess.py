@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,6 +30,8 @@ from components.trouble import Shortfall
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from components.evaluation.assessment import Drawing, Tabulating
+
 EXAMPLES = 6  # images that are shown under attack
 
 
@@ -46,21 +48,21 @@ def assess(
     """Scores, figures where they are asked for, and tables: of the problem, and of a security evaluation by an evasion
     attacker, or one who spoofs what a filter observes, at the sizes of the threat.  He asks what made the posterior."""
     told("scores", 0, 1)
-    scores = problem.score(posterior, rng)
-    drawn = problem.draw(posterior, rng) if figures else {}
-    tables = problem.tables(posterior, rng) if figures and isinstance(problem, Tabulates) else {}
+    drawings = {"figures of the data": partial(problem.draw, posterior, rng)} if figures else {}
+    tabulations: dict[str, Tabulating] = {}
+    if figures and isinstance(problem, Tabulates):
+        tabulations = {"tables of the data": partial(problem.tables, posterior, rng)}
+    plain = Assessment(problem.score(posterior, rng), drawings=drawings, tabulations=tabulations)
     if isinstance(attacker, Injection) and threat is not None:
         assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
         assert isinstance(posterior, FilteredStates), "nor another posterior"
         assert made_by is not None
-        spoofed = assess_filter(problem, posterior, made_by, attacker, threat, rng, figures, told)
-        return replace(spoofed, scores=scores | spoofed.scores, figures=drawn | spoofed.figures)
+        return assess_filter(problem, posterior, made_by, attacker, threat, rng, figures, told).after(plain)
     if not isinstance(attacker, Evasion) or threat is None:
-        return Assessment(scores, drawn, tables)
+        return plain
     assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"
     assert isinstance(posterior, Predicts), "so do the problem's scores"
-    attacked = assess_security(problem, posterior, attacker, threat, rng, figures, told)
-    return replace(attacked, scores=scores | attacked.scores, figures=drawn | attacked.figures)
+    return assess_security(problem, posterior, attacker, threat, rng, figures, told).after(plain)
 
 
 def assess_security(
@@ -106,7 +108,7 @@ def assess_security(
     if "undefended_accuracy" in curve.rows:
         scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
         scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
-    drawn = _figures(problem, posterior, attacker, curve, rng) if figures else {}
+    drawings = _drawings(problem, posterior, attacker, curve, rng) if figures else {}
     failed = curve.checks[curve.checks["passed"].map(lambda passed: passed is False)]
     if len(failed):
         said = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
@@ -115,19 +117,26 @@ def assess_security(
         )
     checks = [Check(*check) for check in curve.checks.itertuples(index=False)]
     tables = {"security_curve": curve.rows, "attack_checks": curve.checks}
-    return Assessment(scores, drawn, tables, checks, outcomes)
+    return Assessment(scores, checks, outcomes, drawings, {"tables of the attack": lambda: tables})
 
 
-def _figures(
+def _drawings(
     problem: Supervised, posterior: Predicts, attacker: Evasion, curve: SecurityCurve, rng: Rng
-) -> dict[str, Figure]:
+) -> dict[str, Drawing]:
     """The curve; of images the first few under attack too."""
-    from components.figures.attacked.security_curve import security_curve_figure
 
-    drawn = {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
+    def draw_curve() -> dict[str, Figure]:
+        from components.figures.attacked.security_curve import security_curve_figure
+
+        return {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
+
+    def draw_examples() -> dict[str, Figure]:
+        return {"attacked_examples": _examples(problem, posterior, attacker, rng, telling_size(curve.rows))}
+
+    drawings: dict[str, Drawing] = {"figure security_curve": draw_curve}
     if problem.image_shape is not None and input_space(problem).smooth:
-        drawn["attacked_examples"] = _examples(problem, posterior, attacker, rng, telling_size(curve.rows))
-    return drawn
+        drawings["figure attacked_examples"] = draw_examples
+    return drawings
 
 
 def _examples(problem: Supervised, posterior: Predicts, attacker: Evasion, rng: Rng, eps: float) -> Figure:

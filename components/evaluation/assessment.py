@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from components.contracts.checks import Check
+from components.figures.attempts import attempt
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    Drawing = Callable[[], Mapping[str, Figure]]
+    Tabulating = Callable[[], Mapping[str, pd.DataFrame]]
+
 
 @dataclass(frozen=True)
 class Assessment:
-    """Scores, figures and tables of a posterior, and what was checked of an attack on it."""
+    """Scores of a posterior, what was checked of an attack on it, and figures and tables, which are made when they are first
+    asked for: a run keeps its scores before it draws anything.  A figure or table that fails is a ``NotShown`` warning."""
 
     scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
-    figures: dict[str, Figure] = field(default_factory=dict)
-    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)  # of the attack
     # by the name of a score the observed test labels that are predicted rightly [labels] bool, of which it is the share
     outcomes: dict[str, Tensor] = field(default_factory=dict)
+    drawings: Mapping[str, Drawing] = field(default_factory=dict)  # by what a line calls them where they fail
+    tabulations: Mapping[str, Tabulating] = field(default_factory=dict)
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that can be drawn, by name."""
+        drawn: dict[str, Figure] = {}
+        for what, draw in self.drawings.items():
+            drawn |= attempt(what, draw)
+        return drawn
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Every table that can be made, by name."""
+        made: dict[str, pd.DataFrame] = {}
+        for what, tabulate in self.tabulations.items():
+            made |= attempt(what, tabulate)
+        return made
+
+    def after(self, first: Assessment) -> Assessment:
+        """The same of an attack, behind what is known of the posterior without it."""
+        return replace(
+            self,
+            scores=first.scores | self.scores,
+            checks=[*first.checks, *self.checks],
+            drawings={**first.drawings, **self.drawings},
+            tabulations={**first.tabulations, **self.tabulations},
+        )

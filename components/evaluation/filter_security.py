@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.contracts.attackers import Injection
+from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import FilteredStates
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
@@ -19,6 +21,9 @@ from components.evaluation.threat import Threat
 from components.metrics import filtering
 from components.problems.sequence import Sequence
 from components.trouble import Shortfall
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -115,34 +120,28 @@ def assess_filter(
          "knowledge": attacker.known()}
         for row in rows
     ])  # fmt: skip
-    drawn = {}
-    if figures:
+
+    def draw_curve() -> dict[str, Figure]:
         from components.figures.attacked.error_curve import error_curve_figure
 
-        drawn["error_curve"] = error_curve_figure(
-            sizes,
-            torch.stack([row.error for row in rows]),
-            torch.stack([row.random for row in rows]),
-            attacker.raises(),
-            passed,
-        )
+        errors, random = (torch.stack(each) for each in zip(*[(row.error, row.random) for row in rows], strict=True))
+        return {"error_curve": error_curve_figure(sizes, errors, random, attacker.raises(), passed)}
+
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
         said = "; ".join(failed)
         warnings.warn(
             Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
-    return Assessment(
-        scores,
-        drawn,
-        {"security_curve": table, "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"])},
-        checks,
-    )
+    tables = {"security_curve": table, "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"])}
+    drawings = {"figure error_curve": draw_curve} if figures else {}
+    return Assessment(scores, checks, drawings=drawings, tabulations={"tables of the attack": lambda: tables})
 
 
 def _errors(run: Replayed, u: Tensor, attacker: Injection) -> tuple[Tensor, Tensor, Tensor]:
     """RMSE over times and states, NMSE (mean over states), and the one of them that the attacker raises; [R] each."""
     mean = run.filtered(u).mean
+    check_same_shape("the estimated states", mean, run.states)
     rmse = (run.states - mean).square().mean((1, 2)).sqrt()
-    nmse = filtering.nmse(run.states, mean).mean(1)
+    nmse = filtering.mean_over_states(filtering.nmse(run.states, mean))
     return rmse, nmse, rmse if attacker.raises() == "rmse" else nmse

@@ -12,6 +12,7 @@ METROPOLIS_ACCEPTANCE = 0.15  # of random walks, MALA among the others; Roberts 
 LEAST_ESS = (
     2.0  # of a filter's particles: below it one of them carries more than half of the weight; Snyder et al. (2008)
 )
+USED = 1e-3  # share of an observation, or of a difference between weights, below which a filter does without it; ours
 BOUND_GAIN = 0.01  # largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
 BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noise of minibatches
 BIAS_P = (

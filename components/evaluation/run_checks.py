@@ -9,10 +9,17 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import torch
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import CategoricalSeries, LogJoint
 from components.contracts.checks import FINITE, Check, RespondsToGradient, Trace
-from components.contracts.posteriors import FilteredStates, HoldsDraws, SeriesDraws
+from components.contracts.posteriors import (
+    FilteredStates,
+    HoldsDraws,
+    SeriesDraws,
+    WeighsObservations,
+    WeighsParticles,
+)
 from components.contracts.roles import Inference, Problem, of_variants
 from components.contracts.streams import Rng
 from components.evaluation import limits
@@ -21,16 +28,22 @@ from components.evaluation.stability import largest_response
 from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
+from components.metrics import undefined
 from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
 from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 
-# Scores that have no value for reasons of their own: a class that is missing, a chain that never moved, weights without a tail.
-MAY_BE_UNDEFINED = frozenset(
-    {"auc", "attack_success", "ess", "ess_tail", "rhat", "e_bfmi", "weight_ess", "pareto_k", "ksd", "z_max", "error_sd"}
+# Scores that compare predictions with test labels, those of attacks without "robust_".
+OF_LABELS = frozenset(
+    {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps", "nlpp_of_law", "entropy"}
+    | {"mean_accuracy", "mean_robust_accuracy", "worst_case_accuracy", "undefended_accuracy"}
+    | {"undefended_robust_accuracy"}
 )
+MOST_NAMED = 3  # scores that a line names
+EQUAL = 1e-6  # relative rounding error of an effective sample size of equal weights
 SHORT = "not in a smoke run, which is too short"
 
 
@@ -63,8 +76,9 @@ def run_checks(
         checks += draws_checks(posterior.summaries, compared)  # few splits are accepted where there are few to find
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)
-    if isinstance(posterior, FilteredStates):
-        checks += particle_checks(trace)
+    if isinstance(posterior, FilteredStates) or (isinstance(posterior, WeighsParticles) and posterior.ess is not None):
+        checks += particle_checks(trace, posterior)
+        checks += observation_checks(posterior, problem)
     elif values := _recorded(trace, "elbo"):
         checks.append(bound_check(values))
     judged = [_recorded(trace, name) for name in of_variants(["discriminator_loss"], inference)]
@@ -78,17 +92,52 @@ def run_checks(
 
 
 def finite_scores(scores: Scores, problem: Problem) -> Check:
-    """Every score is a number, of every replicate; but those that may be undefined, and those of tasks without test labels."""
+    """Every score is a number, of every replicate; but those that ``metrics.undefined`` gives a reason for, and those of tasks
+    without test labels."""
     problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
-    unlabelled = isinstance(problem, Supervised) and not bool(problem.test.mask.any(0).all())
-    lost = []
+    classes = _has_classes(problem)
+    lost: list[str] = []
+    excused: dict[str, list[str]] = {}  # reason -> scores
     for name, values in scores.items():
         for r, value in enumerate(values if isinstance(values, list) else [values]):
-            if math.isfinite(value) or name.split("/")[0] in MAY_BE_UNDEFINED or (unlabelled and math.isnan(value)):
+            if math.isfinite(value):
                 continue
-            lost.append(f"{name} {value}" + (f" of replicate {r + 1}" if isinstance(values, list) else ""))
-    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    return Check(FINITE, not lost, ", ".join(lost[:3]) + more if lost else f"{len(scores)} scores")
+            because = _without_labels(name, value, problem) or undefined.reason(name, value, classes)
+            if because is None:
+                lost.append(f"{name} {value}" + (f" of replicate {r + 1}" if isinstance(values, list) else ""))
+            elif name not in excused.setdefault(because, []):
+                excused[because].append(name)
+    if lost:
+        more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+        return Check(FINITE, False, ", ".join(lost[:MOST_NAMED]) + more)
+    told = [f"{len(scores)} scores", *(f"{_names(names)} without a value: {why}" for why, names in excused.items())]
+    return Check(FINITE, True, "; ".join(told))
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return f"{shown} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else shown
+
+
+def _has_classes(problem: object) -> bool:
+    """True if what is predicted are class numbers, which can have probability 0."""
+    if isinstance(problem, Supervised):
+        return problem.target != "real"
+    return isinstance(problem, Sequence) and isinstance(problem.system, CategoricalSeries)
+
+
+def _without_labels(name: str, value: float, problem: object) -> str | None:
+    """The reason of a score of labels that is NaN for want of them: its task has no test label, or no task has one."""
+    if not isinstance(problem, Supervised) or not math.isnan(value):
+        return None
+    labelled = problem.test.mask.any(0).tolist()
+    bare, _, part = name.partition("/")
+    if not any(labelled) and bare.removeprefix("robust_") in OF_LABELS:
+        return "no test row has a label"
+    tasks = (task for task, is_labelled in zip(problem.task_names, labelled, strict=False) if not is_labelled)
+    if any(part == task or part.startswith(f"{task}/") for task in tasks):
+        return "no test row has a label of the task"
+    return None
 
 
 def _worst(scores: Scores, name: str, largest: bool) -> float:
@@ -169,19 +218,51 @@ def _recorded(trace: Trace, name: str) -> list[list[float]]:
     return [value if isinstance(value, list) else [value] for value in found]
 
 
-def particle_checks(trace: Trace) -> list[Check]:
-    """Of a particle filter, at the times that were recorded; an exact filter has none."""
-    values = np.array(_recorded(trace, "ess"))
+def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
+    """Of a particle filter, at every time; at those that were recorded of a posterior that does not know, as that of an
+    early record.  An exact filter has no such check."""
+    ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
+    if ess is not None:
+        values, times = ess.double().cpu().numpy().T, list(range(1, ess.shape[1] + 1))
+    else:
+        values = np.array(_recorded(trace, "ess"))
+        times = [step for step, said in trace if "ess" in said]
     if not len(values):
         return []
-    lost = np.asarray((values < limits.LEAST_ESS).any(1))
-    told = f"smallest ESS {values.min():.3g}"
+    least = values.min(1)  # [T], of the worst replicate
+    lost = least < limits.LEAST_ESS
+    told = f"smallest ESS {least.min():.3g}"
     if lost.any():
-        steps = [step for step, said in trace if "ess" in said]
-        told += f", below {limits.LEAST_ESS:g} at {lost.sum()} of {len(lost)} recorded times, first t = {steps[lost.argmax()]}"
+        told += f", below {limits.LEAST_ESS:g} at {lost.sum()} of {len(lost)} recorded times, first t = {times[lost.argmax()]}"
     else:
-        told += f" at {len(lost)} recorded times"
+        told += f" at t = {times[least.argmin()]}, of {len(lost)} recorded times"
     return [Check("no particle carries half of the weight", not lost.any(), told)]
+
+
+def observation_checks(posterior: object, problem: Problem) -> list[Check]:
+    """Whether a filter that can do without an observation follows any: a robust loss saturates where all of them are far off.
+
+    Particles whose weights are all equal whatever is observed have an effective sample size that never changes."""
+    ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
+    weight = posterior.weight if isinstance(posterior, WeighsObservations) else None
+    if ess is not None:
+        most = ess.amax(1, keepdim=True)  # the number of particles where some time has equal weights: a whole number
+        follows = (ess < most * (1 - limits.USED)) | ~torch.isclose(most, most.round(), rtol=EQUAL, atol=0)  # [R, T]
+    elif weight is not None:
+        follows = weight > limits.USED
+    else:
+        return []
+    if not isinstance(problem, Sequence) or follows.shape[1] < 2:
+        return []
+    seen = ~problem.missing[:, : follows.shape[1]].to(follows.device)
+    number, of = (follows & seen).sum(1), seen.sum(1)  # [R]
+    worst = int((number / of.clamp_min(1)).argmin())
+    passed = bool(((number > 0) | (of == 0)).all())
+    told = f"{int(number[worst])} of {int(of[worst])} observations change the weights"
+    told += f", the fewest of {len(of)} replicates" if len(of) > 1 else ""
+    if not passed:
+        told += "; they lie too far off for this loss: check the prior and the scale of the data"
+    return [Check("the filter follows its observations", passed, told)]
 
 
 def bound_check(values: list[list[float]]) -> Check:

@@ -17,6 +17,7 @@ from components.attackers.evasion.worst_case import WorstCase, single_target, st
 from components.attackers.input_space import input_space, norm_of
 from components.attackers.words.changes import seen_by
 from components.contracts.attackers import Evasion
+from components.contracts.checks import check_shape
 from components.contracts.class_outputs import likeness
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
@@ -191,6 +192,7 @@ def _check_logits(predictive: Categorical) -> None:
 
 
 def _correct(predictive: Categorical, y: Tensor) -> Tensor:
+    check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
     return predictive.guess == y  # [B, T]
 
 

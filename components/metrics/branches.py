@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
 
 APART = 3.0  # branches nearer than this (in standard deviations of their noise) are not asked for
@@ -19,6 +20,7 @@ def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Ten
 
     A branch is predicted where p(y|x) has a mode within 1 of it and holds 0.3 of its mass within 2 of it.  Of one task;
     ``branches`` has two components (μ [2, B, 1]); NaN where the branches are nowhere apart."""
+    check_shape("the predictions", predictive.mu, None, branches.mu.shape[1], 1)
     first, second = branches.mu[:, :, 0]  # [B]
     apart = (first - second).abs() >= APART
     if not bool(apart.any()):

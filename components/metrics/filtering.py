@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
+from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import HoldsDraws
 from components.maths.particles.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
@@ -15,12 +17,24 @@ def nmse(states: Tensor, mean: Tensor) -> Tensor:
     """NMSE_j = Σ_t (x_tj − x̂_tj)² / Σ_t x_tj²; states [R or 1, T, dx], mean [R, T, dx] -> [R, dx].
 
     As printed, (D.6) squares the sum over time of the errors; the sum of squared errors is meant.  Times at which the truth
-    is not known (NaN) do not count.
+    is not known (NaN) do not count.  Infinite for a state that is 0 throughout.
 
     Source: Boustati (2021), eq. (D.6)."""
+    check_same_shape("the estimated states", mean, states)
     unknown = states.isnan()
     errors = (states - mean).square().masked_fill(unknown, 0)
-    return errors.sum(1) / states.square().masked_fill(unknown, 0).sum(1)
+    power = states.square().masked_fill(unknown, 0).sum(1)  # [R or 1, dx]
+    return torch.where(power > 0, errors.sum(1) / power, errors.sum(1) + torch.inf)
+
+
+def mean_over_states(by_state: Tensor) -> Tensor:
+    """The mean of a score over the dimensions of the state that have a finite one or none, [R, dx] -> [R]; infinite ones are
+    left out as long as there are others."""
+    infinite = by_state.isinf()
+    if not bool(infinite.any()):
+        return by_state.mean(1)
+    mean = by_state.masked_fill(infinite, 0).sum(1) / (~infinite).sum(1)
+    return torch.where(infinite.all(1), torch.inf, mean)
 
 
 def median_over_dimensions(by_state: Tensor) -> Tensor:
@@ -39,6 +53,7 @@ def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     count.
 
     Source: Boustati (2021), eq. (D.7)."""
+    check_same_shape("the intervals of the states", lower, states)
     inside = ((lower <= states) & (states <= upper)).to(states.dtype)
     return inside.sum(1) / (~states.isnan()).to(states.dtype).sum(1)
 
@@ -49,6 +64,7 @@ def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
     For an even number of times the mean of the two middle values, as numpy has it.
 
     Source: Boustati (2021), eq. (D.8)."""
+    check_same_shape("the predicted observations", predicted, observations)
     return (predicted - observations).abs().nanquantile(0.5, dim=1)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
 
@@ -42,6 +43,7 @@ def interval_score(lower: Tensor, upper: Tensor, y: Tensor, alpha: float) -> Ten
 def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> dict[str, float]:
     """Means over what is observed of y [B, T] (NaN: not observed): absolute error of the predictive mean, predictive entropy,
     interval score and coverage of the central 95 % interval, the same score of mean ± 2 sd, CRPS and log density."""
+    check_shape("the forecasts", predictive.mu, None, *y.shape)
     there = ~y.isnan()
     y = torch.where(there, y, predictive.mean)
     lower, upper = predictive.quantile(alpha / 2), predictive.quantile(1 - alpha / 2)
@@ -61,6 +63,7 @@ def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> d
 def of_classes(predictive: Categorical, y: Tensor) -> dict[str, float]:
     """Means over what is observed of class numbers y [B, T] (NaN: not observed): accuracy of the most probable class,
     predictive entropy and log probability, in nats."""
+    check_shape("the forecasts", predictive.logits, None, *y.shape, None)
     there = ~y.isnan()
     label = y.nan_to_num(0.0).long()
     each = {

@@ -20,8 +20,8 @@ _GRADIENTS = {
     "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
 }  # fmt: skip
 _SALES = {
-    "mape", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found", "idle_kept",
-    "per_unit", "per_unit_sd",
+    "mape", "mape_zeros", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found",
+    "idle_kept", "per_unit", "per_unit_sd",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
 _REAL_SCORES, _CLASS_SCORES = {"rmse", "crps", "coverage90"}, {"accuracy", "ece", "auc"}  # of supervised problems

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from components.contracts.checks import check_shape
+
 Values = NDArray[np.float64]  # of each test row
 
 
@@ -17,6 +19,8 @@ def predictive_distances(mean: Values, sd: Values, gold_mean: Values, gold_sd: V
 
     The third is what "nearest" is judged by: it is √(distance_mean² + distance_sd²).  Predictives hold the noise of the
     observations, so that what counts is what a forecast is told, not how a function wanders far below that noise."""
+    for what, values in (("the predicted means", mean), ("the predicted sds", sd)):
+        check_shape(what, values, *gold_mean.shape)
     shift, spread = (mean - gold_mean) / gold_sd, (sd - gold_sd) / gold_sd
 
     def root_mean(squares: Values) -> float:

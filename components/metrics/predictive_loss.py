@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_same_shape
 from components.trouble import Misfit
 
 Standardised = Literal["inverse_median", "none"]
@@ -39,6 +40,7 @@ def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tenso
     it says.  The median of no observation at all is NaN.
 
     Source: Boustati (2021), eq. (6.13) and appendix D.3.2."""
+    check_same_shape("the predicted observations", predicted, observations)
     errors = (w.unsqueeze(1) * (observations - predicted).abs()).mean(2)  # [R, T]
     return errors.nanquantile(0.5, dim=1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
 from components.contracts.posteriors import HoldsDraws
 from components.metrics.diagnostics import mcse_mean
 
@@ -37,6 +38,7 @@ def moment_errors(
     ``mean_error`` and ``second_moment_error`` None: the reference is exact.  ``reference`` [C, N, P'] are draws that sd[f] is
     taken from; None: the sampler's own."""
     values = draws.values  # [C, N, P']
+    check_shape("the draws", values, None, None, *mean.shape)
     z, scaled = [], []
     for power, exact, reference_error in ((1, mean, mean_error), (2, second_moment, second_moment_error)):
         f = values**power

@@ -5,14 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
 from components.metrics.crps import crps
+
+
+def mean_over_labelled(by_task: Tensor, mask: Tensor) -> Tensor:
+    """The mean of a score [T] over the tasks that have an observed label in mask [B, T]; NaN where none has one."""
+    return by_task[mask.any(0).to(by_task.device)].mean()
 
 
 def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
     """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS; y, mask [B, T].
 
-    A task's score is over its own observed labels; the score without a task's name is the mean over tasks."""
+    A task's score is over its own observed labels, NaN where it has none; the score without a task's name is the mean over
+    the tasks that have some."""
+    check_shape("the predicted labels", predictive.mu, None, *y.shape)
     # A missing label may be anything, NaN included, and 0 · NaN is no mask.
     y, observed = torch.where(mask, y, 0.0), mask.to(y.dtype)
     count = observed.sum(0)  # [T]
@@ -22,7 +30,7 @@ def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: lis
     covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
     by_task = {"nlpp": -log_prob, "rmse": mse.sqrt(), "coverage90": (covered * observed).sum(0) / count}
     by_task["crps"] = (crps(predictive, y) * observed).sum(0) / count
-    out = {name: float(values.mean()) for name, values in by_task.items()}
+    out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
     if len(task_names) > 1:
         out |= {
             f"{name}/{task}": float(v)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.problems import Counts
 from components.maths.topics.document_factors import fitted
+from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity
 
 UPDATES, TOLERANCE = 200, 1e-5  # of the factors of held-out documents
 TOP = 10  # words of a topic that its coherence is made of
@@ -39,7 +40,7 @@ def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
 def perplexity(log_prob: Tensor, held: Counts) -> float:
     """exp of minus the mean of log p over the words held out, each as often as it is there."""
     n = held.counts.to(log_prob.dtype)
-    return math.exp(-float((n * log_prob).sum() / n.sum()))
+    return exp_or_infinity(-float((n * log_prob).sum() / n.sum()))
 
 
 def matched(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,6 +65,7 @@ def aligned(topics: Tensor) -> Tensor:
 def distance(topics: Tensor, truth: Tensor) -> float:
     """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the true ones; one that has no
     match counts 1."""
+    check_shape("the topics", topics, None, truth.shape[1])
     found, of = matched(topics, truth)
     near = 0.5 * (topics[found] - truth[of]).abs().sum(1)
     return float((near.sum() + len(truth) - len(of)) / len(truth))

@@ -25,6 +25,7 @@ class Filtered:
     log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
     evidence: bool = True  # G is the likelihood, and the normaliser the evidence
     ess: Tensor | None = None  # effective sample size before resampling [R, T]; None: no particles
+    weight: Tensor | None = None  # of each observation, ``WeighsObservations`` [R, T]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +54,11 @@ class Filtering:
     ess: Trace = field(
         default_factory=Trace
     )  # rows [R]; none where there are no particles, or a record of before had none
+    weight: Trace = field(default_factory=Trace)  # rows [R]; none where a method gives each observation the same weight
 
     def __post_init__(self) -> None:
-        for trace in self._traces():
+        for trace in (*self._traces(), self.ess, self.weight):
             trace.cut(self.t)
-        self.ess.cut(self.t)
 
     def _traces(self) -> tuple[Trace, Trace, Trace, Trace, Trace]:
         return self.mean, self.variance, self.lower, self.upper, self.predicted
@@ -72,6 +73,7 @@ class Filtering:
         upper: Tensor,
         predicted: Tensor,
         ess: Tensor | None = None,
+        weight: Tensor | None = None,
     ) -> None:
         """What is known at time t = 1, 2, …, [R, dx] each, [R, dy] and [R]."""
         self.mean.append(mean)
@@ -81,6 +83,8 @@ class Filtering:
         self.predicted.append(predicted)
         if ess is not None:
             self.ess.append(ess)
+        if weight is not None:
+            self.weight.append(weight)
         self.t = t
 
     def newest(self) -> dict[str, Tensor]:
@@ -96,5 +100,7 @@ class Filtering:
             nothing = torch.empty(len(like), 0, 0).to(like)
             return Filtered(0, nothing, nothing, nothing, nothing, nothing, like, self.evidence)
         mean, variance, lower, upper, predicted = (trace.stacked(1).to(like.device) for trace in self._traces())
-        ess = self.ess.stacked(1).to(like.device) if len(self.ess) == self.t else None
-        return Filtered(self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess)
+        ess, weight = (
+            trace.stacked(1).to(like.device) if len(trace) == self.t else None for trace in (self.ess, self.weight)
+        )
+        return Filtered(self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess, weight)

@@ -13,6 +13,7 @@ from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsTopics
 from components.contracts.problems import Counts, Kind, Sees, Values
 from components.contracts.streams import Rng
+from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics import topics as scores_of
 from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
 from components.trouble import Misfit
@@ -124,13 +125,18 @@ class Corpus:
 
     def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
         """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top words, mean over topics.
-        Where the truth is known ``perplexity_truth``, and ``topic_distance``, the numbers of the topics matched."""
-        log_prob = scores_of.completion(posterior, self.seen, self.held)
-        out: dict[str, Tensor | float] = {"perplexity": scores_of.perplexity(log_prob, self.held)}
+        Where the truth is known ``perplexity_truth``, and ``topic_distance``, the numbers of the topics matched.  Where no word
+        is held back there is no perplexity."""
+        out: dict[str, Tensor | float] = {}
         topics = scores_of.aligned(posterior.topics)
+        asked = bool(self.held.counts.numel())
+        if asked:
+            log_prob = scores_of.completion(posterior, self.seen, self.held)
+            out["perplexity"] = scores_of.perplexity(log_prob, self.held)
         if self.truth is not None:
-            known = scores_of.completion(self.truth, self.seen, self.held)
-            out["perplexity_truth"] = scores_of.perplexity(known, self.held)
+            if asked:
+                known = scores_of.completion(self.truth, self.seen, self.held)
+                out["perplexity_truth"] = scores_of.perplexity(known, self.held)
             out["topic_distance"] = scores_of.distance(topics, self.truth.topics[0])
         if self.image_shape is None:
             out["coherence"] = float(scores_of.coherence(topics, self.train).mean())
@@ -139,11 +145,9 @@ class Corpus:
         return out
 
     def draw(self, posterior: HoldsTopics, rng: Rng) -> dict:
-        figures: dict = {}
-        for figure in self.figures:
-            figures.update(figure(self, posterior, rng))
+        figures: dict = draw_each(self.figures, self, posterior, rng)
         if isinstance(posterior, Analyses):
-            figures.update(posterior.figures())
+            figures |= attempt(ANALYSIS, posterior.figures)
         return figures
 
     def tables(self, posterior: HoldsTopics, rng: Rng) -> dict[str, pd.DataFrame]:

@@ -11,14 +11,17 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, HoldsDraws
 from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
+from components.figures.attempts import draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
 from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
+from components.metrics.undefined import stack_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +84,7 @@ class Density:
         if posterior.replicates == 1:
             return {**self._scores(posterior), **(posterior.scores() if isinstance(posterior, Analyses) else {})}
         each = [self._scores(posterior.of_replicate(r)) for r in range(posterior.replicates)]
-        return {name: torch.tensor([one[name] for one in each], dtype=torch.float64) for name in each[0]}
+        return stack_scores(each)
 
     def _scores(self, posterior: HoldsDraws) -> dict[str, float]:
         """The scores of one replicate."""
@@ -105,6 +108,7 @@ class Density:
         """Of the moments, where they are known: over all parameters, and of each [P']."""
         if self.mean is None or self.second_moment is None:
             return {}, {}
+        check_shape("the draws", posterior.mean, *self.mean.shape)
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
         out = {"error_mean": float(first.norm()), "error_second_moment": float(second.norm())}
         if posterior.log_weights is None:
@@ -135,10 +139,7 @@ class Density:
 
     def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
         """Figures of the first replicate."""
-        drawn: dict[str, Figure] = {}
-        for figure in dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]):
-            drawn.update(figure(self, posterior.of_replicate(0)))
-        return drawn
+        return draw_each(dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, posterior.of_replicate(0))
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

@@ -21,6 +21,7 @@ from components.contracts.posteriors import (
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
 from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
+from components.figures.attempts import attempt, draw_each
 from components.figures.samples.trace import trace
 from components.figures.sequences.coefficients import coefficients
 from components.figures.sequences.components import components
@@ -145,24 +146,36 @@ class Forecasting(Sequence):
         drawn = super().draw(posterior, rng)
         if not isinstance(posterior, Forecasts):
             return drawn
-        seen, future = self.observations[0, :, 0], self.future[0, :, 0]
         if isinstance(posterior, ForecastsEach) and self.intervention:
-            drawn |= effect(
-                seen, future, posterior.paths(self.series, len(future), rng.at("evaluation", 0)), self.dates
-            )
+            drawn |= attempt("figure effect", self._draw_effect, posterior, rng)
         else:
-            drawn |= forecast(seen, future, self.forecast(posterior, rng), self.dates)
+            drawn |= attempt("figure forecast", self._draw_forecast, posterior, rng)
         if isinstance(posterior, Decomposes):
-            drawn |= components(posterior) | residuals(posterior)
+            drawn |= draw_each((components, residuals), posterior)
             if isinstance(posterior, HoldsDraws):
-                drawn |= trace(None, posterior)
+                drawn |= draw_each((trace,), None, posterior)
         if isinstance(posterior, Selects):
-            drawn |= inclusion(posterior)
-            if isinstance(posterior, HoldsDraws) and posterior.n_draws:
-                drawn |= coefficients(effects_per_unit(posterior, posterior), posterior)
-        if (planned := self.planned(posterior, rng)) is not None:
-            drawn |= planned.figures()
-        return drawn
+            drawn |= draw_each((inclusion,), posterior)
+            drawn |= attempt("figure coefficients", self._draw_coefficients, posterior)
+        return drawn | attempt("figure budget", self._draw_budget, posterior, rng)
+
+    def _draw_effect(self, posterior: ForecastsEach, rng: Rng) -> dict[str, Figure]:
+        future = self.future[0, :, 0]
+        paths = posterior.paths(self.series, len(future), rng.at("evaluation", 0))
+        return effect(self.observations[0, :, 0], future, paths, self.dates)
+
+    def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
+        seen, future = self.observations[0, :, 0], self.future[0, :, 0]
+        return forecast(seen, future, self.forecast(posterior, rng), self.dates)
+
+    def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
+        if not isinstance(posterior, HoldsDraws) or not posterior.n_draws:
+            return {}
+        return coefficients(effects_per_unit(posterior, posterior), posterior)
+
+    def _draw_budget(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
+        planned = self.planned(posterior, rng)
+        return {} if planned is None else planned.figures()
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
         """What is forecast of numbers, time by time, with central 95 % intervals; and what a budget is best spent on."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent, TellsPolicy
 from components.contracts.capabilities import QFunction
+from components.contracts.checks import check_shape
 from components.contracts.games import (
     Changing,
     Environment,
@@ -28,6 +29,7 @@ from components.contracts.posteriors import Played
 from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.figures.attempts import draw_each
 from components.maths.matrix_games import worst_case
 from components.metrics import games
 from components.problems.episodes.episode import Episode
@@ -189,6 +191,7 @@ class Game:
 
     def score(self, posterior: Played, rng: Rng) -> dict[str, Tensor | float]:
         """Mean reward over the last episodes, and the total, in units of reward: [R] each; hers, theirs and welfare."""
+        check_shape("the rewards", posterior.rewards, self.replicates, None)
         scores = games.scores(posterior.rewards, self.tail, self.window)
         if posterior.beside.numel():
             scores |= games.scores_beside(posterior.beside, self.tail, self.window)
@@ -218,10 +221,7 @@ class Game:
         return self._safest[posterior.s] - least.gather(1, posterior.s.unsqueeze(1)).squeeze(1)
 
     def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:
-        drawn: dict[str, Figure] = {}
-        for figure in self.figures:
-            drawn.update(figure(self, posterior))
-        return drawn
+        return draw_each(self.figures, self, posterior)
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

@@ -24,6 +24,7 @@ from components.contracts.posteriors import (
 from components.contracts.problems import Kind, Sees
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Beside, Rng
+from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.figures.sequences.effective_size import effective_size
 from components.maths.series.dates import SHOWN, read_times
 from components.metrics import filtering
@@ -207,9 +208,9 @@ class Sequence:
             by_state["coverage90"] = filtering.coverage(states, found.lower, found.upper)  # [R, dx]
         elif self.means is not None and isinstance(found, SmoothedSignal) and found.signal is not None:
             truth = self.means[:, :t]
-            out["nmse"] = filtering.nmse(truth, found.signal.mean).mean(1)
+            out["nmse"] = filtering.mean_over_states(filtering.nmse(truth, found.signal.mean))
             out["coverage90"] = filtering.coverage(truth, found.signal.lower, found.signal.upper).mean(1)
-        out |= {metric: values.mean(1) for metric, values in by_state.items()}
+        out |= {metric: filtering.mean_over_states(values) for metric, values in by_state.items()}
         if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
             out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
         if isinstance(found, FilteredStates):
@@ -247,11 +248,9 @@ class Sequence:
             return drawn
         found = _known(posterior, len(self.state_names))
         if found is not None:
-            for figure in self.figures:
-                drawn.update(figure(self, found))
-            drawn.update(effective_size(self, found))
+            drawn |= draw_each([*self.figures, effective_size], self, found)
             if isinstance(found, Analyses):
-                drawn.update(found.figures())
+                drawn |= attempt(ANALYSIS, found.figures)
         return drawn
 
     def describe(self) -> dict[str, str]:

@@ -15,7 +15,9 @@ from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, Domain, Kind, Sees, Target
 from components.contracts.streams import Rng
+from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
+from components.trouble import Misfit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,6 +80,22 @@ class Supervised:
     attacker: Attacker | None = None
     class_names: list[str] = field(default_factory=list)  # labels of the classes in the data; empty: their numbers
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises Misfit where standardised inputs or labels are no numbers: the originals were too large."""
+        for what, rows in (("training", self.train), ("test", self.test)):
+            for name, values in (("inputs", rows.x), ("labels", rows.y[rows.mask])):
+                if values.is_floating_point() and not bool(values.isfinite().all()):
+                    raise Misfit(
+                        f"dataset: {name} of the {what} rows of {self.name} are not all finite once they are standardised; "
+                        "give columns in units in which their numbers, and their squares, are finite"
+                    )
+        for scale in (self.y_mean, self.y_std):
+            if scale is not None and not bool(scale.isfinite().all()):
+                raise Misfit(
+                    f"dataset: labels of {self.name} are so large that their squares are no numbers; give the column in "
+                    "larger units"
+                )
 
     @property
     def n(self) -> int:
@@ -188,14 +206,11 @@ class Supervised:
     def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
         from components.figures.samples.posterior import POSTERIOR_FIGURES
 
-        drawn: dict[str, Figure] = {}
-        for figure in self.figures:
-            drawn.update(figure(self, posterior, rng))
+        drawn: dict[str, Figure] = draw_each(self.figures, self, posterior, rng)
         if isinstance(posterior, HoldsDraws):
-            for of_draws in POSTERIOR_FIGURES:  # of parameters that have names
-                drawn.update(of_draws(None, posterior))
+            drawn |= draw_each(POSTERIOR_FIGURES, None, posterior)  # of parameters that have names
         if isinstance(posterior, Analyses):
-            drawn.update(posterior.figures())
+            drawn |= attempt(ANALYSIS, posterior.figures)
         return drawn
 
     def describe(self) -> dict[str, str]:

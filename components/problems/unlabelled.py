@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
 from components.contracts.problems import Kind, Rows, Sees, Values, Words
 from components.contracts.streams import Rng
-from components.metrics import likelihood_bounds
+from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
+from components.metrics.unlabelled import likelihood_bounds
 from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
 from components.trouble import Misfit
 
@@ -105,9 +107,11 @@ class Unlabelled:
         """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own evaluation noise."""
         n_samples = n_samples or self.importance_samples
         with torch.no_grad():
-            return torch.cat(
+            weights = torch.cat(
                 [posterior.log_weights(p, n_samples, rng.at("evaluation", i)) for i, p in enumerate(self._parts())], 1
             )
+        check_shape("the log weights of held-out rows", weights, None, self.test.n_rows)
+        return weights
 
     def score(
         self, posterior: BoundsLikelihood[Rows | Words] | PredictsRows[Rows | Words], rng: Rng
@@ -143,6 +147,7 @@ class Unlabelled:
             parts = self._parts()
             log_density = torch.cat([posterior.log_predictive(part) for part in parts])
             found = [posterior.clusters(part) for part in parts]
+        check_shape("the log densities of held-out rows", log_density, self.test.n_rows)
         out: dict[str, Tensor | float] = {"nlpp": -float(log_density.mean())}
         known = [p for p in found if p is not None]
         if known:
@@ -156,14 +161,11 @@ class Unlabelled:
     def draw(self, posterior: object, rng: Rng) -> dict:
         from components.figures.samples.posterior import POSTERIOR_FIGURES
 
-        figures: dict = {}
-        for figure in self.figures:
-            figures.update(figure(self, posterior, rng))
+        figures: dict = draw_each(self.figures, self, posterior, rng)
         if isinstance(posterior, HoldsDraws):
-            for of_draws in POSTERIOR_FIGURES:
-                figures.update(of_draws(None, posterior))
+            figures |= draw_each(POSTERIOR_FIGURES, None, posterior)
         if isinstance(posterior, Analyses):
-            figures.update(posterior.figures())
+            figures |= attempt(ANALYSIS, posterior.figures)
         return figures
 
     def describe(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from components.trouble import Costly, Doubtful, Shortfall, SimulatedData
+from components.trouble import Costly, Doubtful, NotShown, Shortfall, SimulatedData
 from runner import console
 
 TITLES: dict[type[Warning], str] = {
@@ -22,6 +22,7 @@ class Announcements:
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
+        self.left_out: list[str] = []  # figures, tables and files that could not be made, and why
 
     @contextmanager
     def shown_once(self, shortfalls: bool = True) -> Iterator[None]:
@@ -35,6 +36,8 @@ class Announcements:
                 continue
             if not ours:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            elif issubclass(warning.category, NotShown):
+                self.left_out.append(str(warning.message))
             elif str(warning.message) not in self.shown:
                 self.shown.add(str(warning.message))
                 console.announce(TITLES.get(warning.category, warning.category.__name__), str(warning.message))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components import registry
 from components.contracts.checks import Check
+from components.contracts.posteriors import WritesFiles
+from components.figures.attempts import warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
@@ -15,7 +19,7 @@ from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words
 from runner.record.atomic import write_text
 from runner.record.citations import BIBLIOGRAPHY, cited
-from runner.record.inside import inside
+from runner.record.inside import inside, real_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,17 +28,43 @@ if TYPE_CHECKING:
     from components.contracts.streams import Rng
 
 
+@contextmanager
+def left_out_on_error(what: str) -> Iterator[None]:
+    """What cannot be written in here is left out with a ``NotShown`` warning; a disk that refuses to write is no such case.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        warn_not_shown(what, error)
+
+
 def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job) -> None:
     """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
     if figures:
         from components.figures.labels import readable  # no figure, no matplotlib
     for name, figure in figures.items():
         (folder / "figures").mkdir(exist_ok=True)
-        readable(figure).savefig(inside(folder / "figures", f"{name}.png", "figure"), dpi=150)
+        with left_out_on_error(f"figure {name}"):
+            path = inside(folder / "figures", f"{name}.png", "figure")
+            path.unlink(missing_ok=True)  # of an earlier run: it is not this one's, should this one fail
+            readable(figure).savefig(path, dpi=150)
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
-        table_as_words(table).to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
+        with left_out_on_error(f"table {name}"):
+            table_as_words(table).to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
     (folder / "references.bib").write_text(references(job))
+
+
+def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
+    """Names of the files that a posterior leaves in a run's folder, such as ``posterior.nc``."""
+    with left_out_on_error("the file of the posterior"):
+        names = [os.path.relpath(path, folder) for path in posterior.artefacts(folder)]
+        return [name for name in names if real_file(folder, name, "artefacts")]
+    return []
 
 
 def predictions_of(folder: Path, replicate: int) -> Path:

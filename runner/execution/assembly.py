@@ -12,6 +12,7 @@ from components import registry
 from components.contracts.attackers import Attackable, Contamination, Corruptible, Evasion
 from components.contracts.roles import HoldsOut, Problem, Setting
 from components.evaluation.checks.plugin_models import examine_model
+from components.problems.dimensions import check_sizes
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -42,7 +43,8 @@ def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
     """The model of a problem, or one of each of the replicates that are side by side.
 
     Raises:
-        Misfit: a plug-in's answers a row by others, or gives probabilities where logits belong.
+        Misfit: its states or observations are not as many as those of the data; a plug-in's answers a row by others, or gives
+            probabilities where logits belong.
     """
     if isinstance(problem, SupervisedReplicates):
         return [_built(job, split, rng.of(r)) for r, split in enumerate(problem.splits)]
@@ -51,6 +53,7 @@ def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
 
 def _built(job: Job, problem: Problem, rng: Streams) -> Any:
     model = job.model.build(problem, rng)
+    check_sizes(problem, model)
     if isinstance(problem, Supervised) and registry.file("model", job.model.name) is None:
         examine_model(model, problem, f"model={job.model.name}")
     return model

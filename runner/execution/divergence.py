@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from components.contracts.checks import FINITE
 from components.contracts.keys import RATES
@@ -14,8 +16,11 @@ from components.contracts.roles import Inference, of_variants
 from components.trouble import NumericalTrouble
 from runner.execution.scores import Scores
 from runner.record.checks import combined
+from runner.record.lines import Line, read_lines
 
 WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")  # information that must stay finite
+
+SCALES = "check the scales of the data and of the model's prior"
 
 
 @contextmanager
@@ -38,25 +43,42 @@ def diverged(error: NumericalTrouble, folder: Path | None) -> str:
     return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
 
 
-def check_finite(info: Scores, inference: Inference) -> None:
-    """Raises NumericalTrouble, naming the key to lower, when a watched value is not finite."""
+def check_finite(info: Scores, inference: Inference, step: int) -> None:
+    """Raises NumericalTrouble, with what would help, when a watched value is not finite.
+
+    What is not finite at the first step is so where the method starts, which no rate has a part in."""
     for name in of_variants(WATCHED, inference):
         value = info.get(name)
         if value is None:
             continue
         finite = all(map(math.isfinite, value)) if isinstance(value, list) else math.isfinite(value)
         if not finite:
-            raise NumericalTrouble(f"{name} is {value}", _mend(inference))
+            raise NumericalTrouble(f"{name} is {value}", _lower_rates(inference) if step > 1 else SCALES)
 
 
-def check_scores(facts: dict[str, Any], inference: Inference) -> None:
-    """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks."""
+def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> None:
+    """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks.
+
+    A smaller rate is no help where the recorded objective has not become worse on the way."""
     lost = [check for check in combined(facts, "run") if check["check"] == FINITE and check["passed"] is False]
     if lost:
-        raise NumericalTrouble(f"scores are not finite: {lost[0]['detail']}", _mend(inference))
+        mend = SCALES if has_improved(read_lines(folder)) else _lower_rates(inference)
+        raise NumericalTrouble(f"scores are not finite: {lost[0]['detail']}", mend)
 
 
-def _mend(inference: Inference) -> str:
+def has_improved(lines: Sequence[Line]) -> bool:
+    """True if the objectives recorded of the steps of a run are all better at its end than at its start."""
+    better = []
+    for name in WATCHED:
+        of_steps = [line for line in lines if line["phase"] == "train" and name in line["metrics"]]
+        values = [np.mean(line["metrics"][name]) for line in of_steps]
+        if len(values) > 1:
+            gain = values[-1] - values[0]
+            better.append(gain < 0 if name == "loss" else gain > 0)
+    return bool(better) and all(better)
+
+
+def _lower_rates(inference: Inference) -> str:
     keys = dict(inference)
-    rates = [f"inference.{key} (now {keys[key]})" for key in RATES if key in keys]
-    return f"lower {' or '.join(rates)}" if rates else "check the model's scales"
+    rates = [f"inference.{key} (now {keys[key]})" for key in RATES if keys.get(key) is not None]
+    return f"lower {' or '.join(rates)}" if rates else SCALES

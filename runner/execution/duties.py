@@ -80,7 +80,7 @@ def record_information(course: Course) -> Duty:
             return
         shown = plain(step.info)
         try:  # no context manager here either
-            check_finite(shown, inference)
+            check_finite(shown, inference, step.number)
         except NumericalTrouble as error:
             raise named(error, step.number, replicate) from error
         step.looked_at = True
@@ -143,7 +143,7 @@ def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
             return
         if not step.looked_at:
             with naming_step(step.number, replicate):
-                check_finite(plain(step.info), job.inference)
+                check_finite(plain(step.info), job.inference, step.number)
         facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature,
                  "code": record.code}  # fmt: skip
         if going is not None:

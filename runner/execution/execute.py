@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +16,13 @@ from runner import console
 from runner.compose.config import Job
 from runner.execution import checkpoint, replicates
 from runner.execution.announcements import Announcements
-from runner.execution.artefacts import as_table, write_artefacts, write_predictions
+from runner.execution.artefacts import (
+    as_table,
+    left_out_on_error,
+    write_artefacts,
+    write_files,
+    write_predictions,
+)
 from runner.execution.assembly import build_model, load_problem, total_steps
 from runner.execution.blocks import RowBlocks
 from runner.execution.data_digest import data_digest
@@ -33,7 +38,6 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.progress import Live
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
-from runner.record.inside import real_file
 from runner.record.lease import LeaseLost
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
@@ -128,8 +132,11 @@ class Run:
         lines = read_lines(self.record.folder)
         return [(at["step"], at["metrics"]) for at in lines if (at["replicate"], at["phase"]) == (replicate, "train")]
 
-    def replicate(self, replicate: int, received: Received, live: list[Live]) -> tuple[Scores, list[Kept]]:
-        """Trains, scores and checks one replicate (or all of them, where they are computed at once)."""
+    def replicate(
+        self, replicate: int, received: Received, live: list[Live]
+    ) -> tuple[Scores, list[Kept], Callable[[], None]]:
+        """Trains, scores and checks one replicate (or all of them, where they are computed at once); the third thing writes
+        its predictions, figures, tables and files, for which the caller first keeps the others."""
         job, inference = self.job, self.job.method
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
         with self.announcements.shown_once():
@@ -170,18 +177,37 @@ class Run:
                 problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke, declared
             )
         course.evaluated(total, "final", scores)
-        if found.outcomes:
-            write_outcomes(self.record.folder, replicate, {k: v.cpu().numpy() for k, v in found.outcomes.items()})
-        if self.settings.keep_predictions:
-            write_predictions(self.record.folder, replicate, problem, posterior, rng)
-        if replicate == 0:
-            write_artefacts(self.record.folder, found.figures, found.tables | {"checks": as_table(checks)}, job)
-            if isinstance(posterior, WritesFiles):
-                with self.announcements.shown_once():
-                    written = posterior.artefacts(self.record.folder)
-                names = [os.path.relpath(path, self.record.folder) for path in written]
-                self.record.save(artefacts=[name for name in names if real_file(self.record.folder, name, "artefacts")])
-        return scores, [*kept("run", checks), *kept("attack", found.checks)]
+
+        def write() -> None:
+            folder = self.record.folder
+            with self.announcements.shown_once():
+                if found.outcomes:
+                    with left_out_on_error(f"the outcomes of replicate {replicate + 1}"):
+                        write_outcomes(folder, replicate, {k: v.cpu().numpy() for k, v in found.outcomes.items()})
+                if self.settings.keep_predictions:
+                    with left_out_on_error(f"the predictions of replicate {replicate + 1}"):
+                        write_predictions(folder, replicate, problem, posterior, rng)
+                if replicate == 0:
+                    write_artefacts(folder, found.figures, found.tables | {"checks": as_table(checks)}, job)
+                    if isinstance(posterior, WritesFiles):
+                        self.record.facts["artefacts"] = write_files(folder, posterior)
+
+        return scores, [*kept("run", checks), *kept("attack", found.checks)], write
+
+    def _keep(
+        self, replicate: int, scores: Scores, checks: list[Kept], write: Callable[[], None], seconds: float
+    ) -> None:
+        """Scores and checks are on disk before anything is drawn.  ``unwritten`` names the replicate of which the rest is
+        missing: whoever goes on makes it again from the last checkpoint."""
+        facts = self.record.facts
+        facts["finished"][str(replicate)] = scores
+        facts.setdefault("checks", {})[str(replicate)] = checks
+        self.record.save(seconds=seconds, unwritten=replicate)
+        write()
+        del facts["unwritten"]
+        if left_out := self.announcements.left_out:
+            facts["left_out"] = sorted({*facts.get("left_out", ()), *left_out})
+        self.record.save()
 
     # -- the whole run -------------------------------------------------------------------------------------------------
     def go(self, signals: bool = True) -> dict[str, list[float]]:
@@ -211,11 +237,10 @@ class Run:
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
-                if str(replicate) not in record.facts["finished"] and self.alone in (None, replicate):
-                    scores, checks = self.replicate(replicate, received, live)
-                    record.facts["finished"][str(replicate)] = scores
-                    record.facts.setdefault("checks", {})[str(replicate)] = checks
-                    record.save(seconds=before + time.monotonic() - began)
+                missing = str(replicate) not in record.facts["finished"] or record.facts.get("unwritten") == replicate
+                if missing and self.alone in (None, replicate):
+                    done = self.replicate(replicate, received, live)
+                    self._keep(replicate, *done, before + time.monotonic() - began)
                 if received and replicate < self.loops - 1:  # it came while the replicate was written down
                     raise Interrupted(received[0], 0)
                 if self.watch.given_up is not None and replicate < self.loops - 1:
@@ -223,7 +248,7 @@ class Run:
             if self.alone is not None:
                 raise Alone(self.alone, self.loops)
             record.facts["result"] = gathered(record.facts["finished"], self.vectorised)
-            check_scores(record.facts, self.job.inference)
+            check_scores(record.facts, self.job.inference, record.folder)
             ending = {"state": "done"}
             shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # all of it is here
         except Interrupted as error:

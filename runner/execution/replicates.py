@@ -38,7 +38,8 @@ def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
 
 def _recorded(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
     """The lines of each replicate below ``replicates`` that finished and whose record reaches to its end."""
-    lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates}
+    unwritten = facts.get("unwritten")  # its figures and files are missing
+    lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates and int(r) != unwritten}
     for line in read_lines(folder):
         lines.get(str(line["replicate"]), []).append(line)
     return {r: of for r, of in lines.items() if of and of[-1]["phase"] == "final"}

@@ -122,6 +122,7 @@ def _worked(resolved: Resolved, words: list[str]) -> Result:
         else:
             going.go(signals=False)
             console.announce_trouble(going.handover)
+            _say(going.announcements.left_out)
         return result_of(folder, was_done=going.was_done)
     except DataUnavailable as error:
         raise ConfigError(str(error)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -34,10 +35,12 @@ SINCE: dict[str, type | tuple[type, ...]] = {  # what some records have
 
 
 def gathered(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict[str, list[float]]:
-    """Each metric's value per replicate."""
+    """Each metric's value per replicate, NaN for a replicate that does not have it."""
     if vectorised:
         return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
-    return {k: [finished[r][k] for r in sorted(finished, key=int)] for k in finished["0"]}
+    order = sorted(finished, key=int)
+    names = dict.fromkeys(name for r in order for name in finished[r])
+    return {k: [finished[r].get(k, math.nan) for r in order] for k in names}
 
 
 def _believed(facts: Any) -> bool:

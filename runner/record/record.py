@@ -244,7 +244,7 @@ class Record:
 
     def rewind(self, replicate: int, step: int) -> str | None:
         """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes again; says what was lost."""
-        return self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]})
+        return self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]} - {replicate})
 
     def close(self) -> None:
         try:

@@ -10,8 +10,10 @@ import pytest
 import torch
 from configured import component
 from known_targets import F64, GaussianTarget
+from small_sequences import sequence, system
 
 from components.contracts.checks import FINITE
+from components.contracts.problems import Batch
 from components.evaluation import limits
 from components.evaluation.run_checks import (
     bias_check,
@@ -19,11 +21,14 @@ from components.evaluation.run_checks import (
     discriminator_check,
     draws_checks,
     finite_scores,
+    observation_checks,
     particle_checks,
     run_checks,
 )
 from components.inference.variational.laboratory.measured import Findings, Measured
 from components.posteriors.draws import Draws
+from components.posteriors.filtered import Filtered
+from components.problems.supervised import Supervised
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.execution.signals import Pruned
@@ -100,6 +105,43 @@ def test_a_filter_whose_weight_lies_on_one_particle_is_found_out():
     assert particle_checks([(1, {"log_evidence": 0.0})]) == []  # an exact filter has no particles
 
 
+def filtered(ess: torch.Tensor | None = None, weight: torch.Tensor | None = None) -> Filtered:
+    """Of two replicates at five times."""
+    nothing = torch.zeros(2, 5, 1)
+    return Filtered(5, *[nothing] * 5, torch.zeros(2), ess=ess, weight=weight)
+
+
+def test_weights_are_judged_at_the_times_that_were_not_recorded():
+    ess = torch.full((2, 5), 80.0)
+    ess[1, 2] = 1.0
+    (check,) = particle_checks([(1, {"ess": [80.0, 80.0]})], filtered(ess))
+    assert check.passed is False
+    assert check.detail == "smallest ESS 1, below 2 at 1 of 5 recorded times, first t = 3"
+    ess[1, 2] = 7.5
+    (check,) = particle_checks([], filtered(ess))
+    assert check.passed is True
+    assert check.detail == "smallest ESS 7.5 at t = 3, of 5 recorded times"
+
+
+def test_a_filter_that_follows_no_observation_says_so():
+    problem = sequence(system(), 5, 2)
+    equal, uneven = torch.full((2, 5), 100.0), torch.full((2, 5), 100.0)
+    uneven[:, 3] = 60.0
+    for posterior, passed in (
+        (filtered(equal), False),
+        (filtered(uneven), True),
+        (filtered(torch.linspace(30.5, 60.7, 10).view(2, 5)), True),
+        (filtered(weight=torch.full((2, 5), 1e-9)), False),
+        (filtered(weight=torch.tensor([[1e-9] * 4 + [1.0], [0.5] * 5])), True),
+    ):
+        (check,) = observation_checks(posterior, problem)
+        assert check.passed is passed, check
+    assert "0 of 5 observations" in observation_checks(filtered(equal), problem)[0].detail
+    assert observation_checks(filtered(), problem) == []  # an exact filter follows all
+    problem.observations[:] = math.nan
+    assert observation_checks(filtered(equal), problem)[0].passed is True  # there are none
+
+
 @pytest.mark.parametrize(
     ("bound", "noise", "passed"),
     [
@@ -133,6 +175,35 @@ def test_scores_that_are_no_numbers_are_named(scores, lost):
     check = finite_scores(scores, SimpleNamespace())
     assert check.passed is (lost is None)
     assert lost is None or check.detail == lost
+
+
+def labelled(*has: bool, target: str = "real") -> Supervised:
+    """A problem whose tasks a, b, … have test labels, or none."""
+    x, mask = torch.zeros(4, 1, dtype=F64), torch.tensor([has] * 4)
+    y = torch.zeros(4, len(has), dtype=F64) if target == "real" else torch.zeros(4, len(has), dtype=torch.long)
+    batch = Batch(x, y, mask, 1.0)
+    return Supervised("test", target, batch, batch, None, task_names=list("abc")[: len(has)])
+
+
+def test_only_a_task_without_test_labels_excuses_its_scores():
+    scores = {"nlpp": math.nan, "nlpp/a": math.nan, "rmse/a": math.nan, "nlpp/b": math.nan}
+    check = finite_scores(scores, labelled(True, False))
+    assert check.passed is False
+    assert check.detail == "nlpp nan, nlpp/a nan, rmse/a nan"
+    check = finite_scores({"nlpp": 1.0, "nlpp/a": 1.0, "nlpp/b": math.nan}, labelled(True, False))
+    assert check.passed is True
+    assert check.detail == "3 scores; nlpp/b without a value: no test row has a label of the task"
+    assert finite_scores({"nlpp/b": math.inf}, labelled(True, False)).passed is False
+    assert finite_scores(scores, labelled(False, False)).passed is True
+    assert finite_scores({"nelbo": math.nan}, labelled(False, False)).passed is False
+
+
+def test_a_label_that_is_held_impossible_is_no_divergence():
+    assert finite_scores({"nlpp": math.inf}, labelled(True, target="classes")).passed is True
+    assert finite_scores({"nlpp": math.nan}, labelled(True, target="classes")).passed is False
+    assert finite_scores({"nlpp": math.inf}, labelled(True)).passed is False  # no density of numbers is 0
+    assert finite_scores({"nmse": math.inf, "mape": math.inf}, SimpleNamespace()).passed is True
+    assert finite_scores({"nmse": math.nan}, SimpleNamespace()).passed is False
 
 
 def test_svgd_has_no_chains_to_mix():

@@ -22,6 +22,16 @@ def test_mape_as_printed():
     )
 
 
+def test_times_at_which_nothing_is_sold_have_no_relative_error():
+    y = torch.tensor([0.0, 200.0, 50.0, 0.0], dtype=F64)
+    law = GaussianMixture(torch.full((1, 4, 1), 100.0, dtype=F64), torch.ones(1, 4, 1, dtype=F64))
+    found = of_sales(law, y, ())
+    assert found["mape"] == pytest.approx(100 / 2 * (100 / 200 + 50 / 50))
+    assert found["mape_zeros"] == 2.0
+    assert "mape" not in of_sales(law, torch.zeros(4, dtype=F64), ())
+    assert "effect/relative" not in of_intervention(torch.zeros(5, 4, dtype=F64), y)
+
+
 def test_sums_by_year_leave_out_what_was_not_seen():
     y = torch.tensor([10.0, 20.0, math.nan, 40.0], dtype=F64)
     mean = torch.tensor([11.0, 19.0, 30.0, 44.0], dtype=F64)

@@ -33,6 +33,7 @@ from components.contracts.posteriors.series import (
     Signal,
     SmoothedSignal,
     SmoothedStates,
+    WeighsObservations,
     WeighsParticles,
 )
 
@@ -90,6 +91,7 @@ __all__ = [
     "Signal",
     "SmoothedSignal",
     "SmoothedStates",
+    "WeighsObservations",
     "WeighsParticles",
     "WritesFiles",
 ]

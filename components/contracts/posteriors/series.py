@@ -74,6 +74,14 @@ class WeighsParticles(Protocol):
 
 
 @runtime_checkable
+class WeighsObservations(Protocol):
+    """A filter's posterior that knows how far it followed each observation: 1 as a Kalman filter does, 0 not at all."""
+
+    @property
+    def weight(self) -> Tensor | None: ...  # [R, T]; None: it follows each of them, or weighs particles
+
+
+@runtime_checkable
 class SeriesDraws(SmoothedStates, Protocol):
     """States that were drawn together with the parameters of a model of the whole series."""
 

@@ -15,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised, SupervisedFigure
+from components.trouble import Misfit
 
 Rows = NDArray[np.int_] | slice
 
@@ -67,7 +68,16 @@ class RawUnits(Supervised):
 
 
 def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
-    """x [N, D] standardised by the rows that are kept for training, a constant input by its mean alone."""
+    """x [N, D] standardised by the rows that are kept for training, a constant input by its mean alone.
+
+    Raises:
+        Misfit: numbers so large that their squares overflow."""
     mean, std = x[kept].mean(0), x[kept].std(0, correction=0)
+    if len(overflowing := (~(mean.isfinite() & std.isfinite())).nonzero()):
+        j = int(overflowing[0])
+        raise Misfit(
+            f"dataset: input {j + 1} has values up to {float(x[:, j].abs().max()):.3g}, whose squares are no numbers; "
+            "give the column in larger units"
+        )
     constant = std <= 1e-12 * mean.abs()  # rounding may leave a constant a deviation
     return (x - mean) / torch.where(constant, torch.ones_like(std), std)

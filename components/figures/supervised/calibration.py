@@ -48,9 +48,12 @@ def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[
     inside = (2 * predictive.cdf(y) - 1).abs().cpu()  # the level of the central interval that just reaches y
     levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
     # Where 90 % of the fractions of a calibrated prediction fall, whose labels are independent.
-    spread = 1.645 * (levels * (1 - levels) / int(mask.sum(0).min().clamp_min(1))).sqrt()
+    labelled = mask.sum(0)
+    spread = 1.645 * (levels * (1 - levels) / int(labelled[labelled > 0].min())).sqrt()
     ax.fill_between(levels, levels - spread, levels + spread, color="0.88", linewidth=0, zorder=0)
     for t, name in enumerate(names):
+        if not labelled[t]:
+            continue
         own = inside[mask[:, t], t]
         at90 = 100 * float((own <= 0.9).double().mean())
         _line(ax, levels, coverage_curve(own, levels), t, f"{name}: {at90:.0f} %")
@@ -67,6 +70,8 @@ def _reliability(predictive: Categorical, y: Tensor, mask: Tensor, names: list[s
     edges = torch.linspace(0, 1, n_bins + 1)
     for t, name in enumerate(names):
         seen = mask[:, t]
+        if not bool(seen.any()):
+            continue
         p, happened = (probs[seen, t, 1], y[seen, t]) if binary else (confidence[seen, t], guess[seen, t] == y[seen, t])
         ece = float(expected_calibration_error(confidence[seen, t], guess[seen, t] == y[seen, t]))
         mean, frequency, count = reliability_curve(p, happened, n_bins)
@@ -90,8 +95,9 @@ def calibration(
 ) -> dict[str, Figure]:
     """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of real ones.
 
-    One curve per task; the diagonal is perfect calibration, and a curve below it over-confident.  With two classes the
-    probability of class 1 is held against its frequency, with more the confidence of the guess against its accuracy.
+    One curve per task that has test labels, and nothing without any; the diagonal is perfect calibration, and a curve below
+    it over-confident.  With two classes the probability of class 1 is held against its frequency, with more the confidence
+    of the guess against its accuracy.
     Markers of a reliability diagram grow with the number of rows in the bin; the grey band around the diagonal of a
     coverage curve holds 90 % of the fractions of a calibrated prediction.  Of more than ``n_rows`` test rows, so many
     are taken at even distances.
@@ -104,6 +110,8 @@ def calibration(
         predictive = problem.predictive_at(posterior, test.x if n <= n_rows else test.x[rows], rng)
     names = problem.task_names or [f"task {t + 1}" for t in range(problem.n_tasks)]
     y, mask = test.y[rows], test.mask[rows].cpu()
+    if not bool(mask.any()):
+        return {}
     if isinstance(predictive, GaussianMixture):
         return {"calibration": _coverage(predictive, y, mask, names)}
     return {"calibration": _reliability(predictive, y.cpu(), mask, names, n_bins)}

@@ -21,8 +21,8 @@ def predictions(problem: Labelled, posterior: Predicts, rng: Rng, n_points: int 
     """One panel per task: predictive mean and central 90 % interval against the true label of ``n_points`` test rows.
 
     Intervals that miss the label are drawn in the second colour.  The titles' scores are over these very rows, in
-    standardised units.  Nothing is drawn for class labels."""
-    if problem.target != "real":
+    standardised units.  Nothing is drawn for class labels, of a task none of these rows has a label of, or without any."""
+    if problem.target != "real" or not bool(problem.test.mask.any()):
         return {}
     from matplotlib.lines import Line2D
 
@@ -46,6 +46,11 @@ def predictions(problem: Labelled, posterior: Predicts, rng: Rng, n_points: int 
             ax.set_axis_off()
             continue
         seen = mask[:, t]
+        name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
+        if not bool(seen.any()):
+            ax.set_title(f"{name}\nno test labels", fontsize=9)
+            ax.set_axis_off()
+            continue
         truth, centre = y[seen, t], mean[seen, t]
         below, above = lower[seen, t], upper[seen, t]
         covered = (truth >= below) & (truth <= above)
@@ -57,7 +62,6 @@ def predictions(problem: Labelled, posterior: Predicts, rng: Rng, n_points: int 
             ax.vlines(truth[chosen], below[chosen], above[chosen], color=colour, alpha=0.35, linewidth=1.1, zorder=2)
             ax.scatter(truth[chosen], centre[chosen], s=9, color=colour, linewidth=0, zorder=3)
         rmse = float(((truth - centre) ** 2).mean().sqrt())
-        name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
         ax.set_title(f"{name}\nRMSE {rmse:.2f}, {100 * float(covered.double().mean()):.0f} % covered", fontsize=9)
         ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.tick_params(labelsize=8)

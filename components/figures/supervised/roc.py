@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def roc(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
     """True against false positive rate on the test rows, one curve per task with its area in the legend.
 
-    Nothing is drawn unless labels are binary; a task whose test labels are all of one class is left out."""
+    Nothing is drawn unless labels are binary; a task whose test labels are all of one class is left out, and where there is
+    no other nothing is drawn."""
     if problem.target != "binary":
         return {}
     from sklearn.metrics import roc_auc_score, roc_curve
@@ -46,6 +47,8 @@ def roc(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
             linewidth=1.8,
             label=f"{name}: AUC {roc_auc_score(label, score):.2f}",
         )
+    if len(ax.lines) == 1:  # the diagonal
+        return {}
     ax.set(
         xlim=(-0.01, 1.01),
         ylim=(-0.01, 1.01),

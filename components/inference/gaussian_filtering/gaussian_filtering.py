@@ -182,10 +182,11 @@ def conclude(
     found: Gain,
     v: Tensor,
     extra: Tensor | None = None,
+    weight: Tensor | None = None,
 ) -> tuple[Gaussians[M], Info]:
     """m = m⁻ + K v for innovations v, 0 where nothing was seen; the rest is written down.
 
-    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]."""
+    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation [R], None: 1."""
     m, P = prior_m + applied(found.K, v), found.P
     log_normaliser = log_density(found, v)
     if extra is not None:
@@ -196,7 +197,8 @@ def conclude(
     variance = P.diagonal(dim1=-2, dim2=-1)  # [dx], or [R, dx]
     z = Z90 * variance.sqrt()
     filtered = state.filtered
-    filtered.add(batch.t, mean=m, variance=variance.expand_as(m), lower=m - z, upper=m + z, predicted=predicted)
+    summaries = {"mean": m, "variance": variance.expand_as(m), "lower": m - z, "upper": m + z}
+    filtered.add(batch.t, **summaries, predicted=predicted, weight=weight)
     filtered.log_normaliser = filtered.log_normaliser + log_normaliser
     info = {"log_normaliser": log_normaliser, "innovation": v.norm(dim=1)}
     return replace(state, m=m, P=P, gain=found), info

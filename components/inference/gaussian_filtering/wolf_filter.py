@@ -74,7 +74,7 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         found = gain(state.P, prior_P, Deviations(None, w.view(-1, 1, 1) * H, prior_P), Sigma, batch.t)
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
         extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
-        after, info = conclude(state, batch, prior_m, predicted, found, w.unsqueeze(1) * v, extra)
+        after, info = conclude(state, batch, prior_m, predicted, found, w.unsqueeze(1) * v, extra, w.square())
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
 
     def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:

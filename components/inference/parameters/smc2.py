@@ -117,9 +117,9 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         )
         state.filtered.log_normaliser += total
         summaries = _summaries(state, row.mean.rows[-1], row.variance.rows[-1], rng)
-        state.filtered.add(batch.t, **summaries, predicted=predicted)
-
         ess = effective_sample_size(state.log_w.exp())  # [R]
+        state.filtered.add(batch.t, **summaries, predicted=predicted, ess=ess)
+
         info: Info = {"log_normaliser": total, "ess": ess, "particles": state.particles}
         tired = (ess < self.rejuvenate_below * m).nonzero().flatten()
         if len(tired):

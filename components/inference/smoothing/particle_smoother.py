@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -84,7 +84,8 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
             return SmoothedSeries.of_nothing(state.start)
         if state.smoothed is None:
             generator = torch.Generator(state.start.device).manual_seed(state.seed)
-            state.smoothed = _summarised(state.filter.model, self.backwards(state, generator), generator)
+            smoothed = _summarised(state.filter.model, self.backwards(state, generator), generator)
+            state.smoothed = replace(smoothed, ess=state.filter.filtered.so_far().ess)
         return state.smoothed
 
     @abstractmethod

@@ -18,7 +18,7 @@ from components.maths.particles.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.metrics.evidence.annealed import annealed_log_weights
 from components.metrics.evidence.proposal import log_weights
-from components.metrics.likelihood_bounds import log_mean_exp
+from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.trouble import Misfit
 
 Proposal = Literal["guide", "laplace"]

@@ -5,28 +5,34 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
 
 
 def mape(predicted: Tensor, y: Tensor) -> float:
-    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over what is observed of y [T] (NaN: not observed).
+    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over the T times at which y [T] is observed (not NaN) and not 0; NaN where there are none.
 
     Source: Gallego (2021), section 1.2.4."""
-    there = ~y.isnan()
+    there = ~y.isnan() & (y != 0)
     return float(100 * ((y - predicted)[there] / y[there]).abs().mean())
 
 
 def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> dict[str, float]:
     """MAPE and coverage of the central 90 % interval of y [T], and the sums of predicted means and of observations over the
-    times observed, of each year where there are dates.
+    times observed, of each year where there are dates.  Times at which y is 0 have no relative error: MAPE leaves them out,
+    ``mape_zeros`` counts them, and where there are no others there is no MAPE.
 
     Source: Gallego (2021), section 1.2.4, Table 1.1."""
+    check_shape("the forecasts", predictive.mu, None, *y.shape, None)
     there = ~y.isnan()
     if not bool(there.any()):
         return {}
     mean = predictive.mean[:, 0]
     cdf = predictive.cdf(torch.where(there, y, mean).unsqueeze(1))[:, 0]
-    out = {"mape": mape(mean, y), "coverage90": float(((cdf - 0.5).abs() <= 0.45)[there].double().mean())}
+    zeros = int((y == 0).sum())
+    out = {"mape": mape(mean, y)} if zeros < int(there.sum()) else {}
+    out |= {"mape_zeros": float(zeros)} if zeros else {}
+    out["coverage90"] = float(((cdf - 0.5).abs() <= 0.45)[there].double().mean())
     years = sorted({date[:4] for date in dates}) if dates else []
     spans = {f"/{year}": torch.tensor([date.startswith(year) for date in dates], device=y.device) for year in years}
     for name, within in {"": torch.ones_like(there), **(spans if len(years) > 1 else {})}.items():
@@ -43,15 +49,15 @@ def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
     out as that observed is without any effect, p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)), the observed one counted among the draws.
 
     Times without an observation do not count.  Source: Brodersen et al. (2015)."""
+    check_shape("the paths without an intervention", paths, None, *y.shape)
     there = ~y.isnan()
     without = paths[:, there].sum(1)  # [S]
     observed, number = y[there].sum(), int(there.sum())
     effect = observed - without
     low, middle, high = (float(effect.quantile(level)) for level in (0.025, 0.5, 0.975))
-    relative = effect / without
     s = len(without)
     tail = min(float((without >= observed).sum()), float((without <= observed).sum()))
-    return {
+    out = {
         "effect/cumulative": float(effect.mean()),
         "effect/cumulative_median": middle,
         "effect/cumulative_lower95": low,
@@ -59,8 +65,11 @@ def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
         "effect/average": float(effect.mean()) / number,
         "effect/average_lower95": low / number,
         "effect/average_upper95": high / number,
-        "effect/relative": float(relative.mean()),
-        "effect/relative_lower95": float(relative.quantile(0.025)),
-        "effect/relative_upper95": float(relative.quantile(0.975)),
         "effect/tail_probability": (1 + tail) / (1 + s),
     }
+    if bool((without != 0).all()):  # otherwise nothing is relative to the forecast sum
+        relative = effect / without
+        out["effect/relative"] = float(relative.mean())
+        out["effect/relative_lower95"] = float(relative.quantile(0.025))
+        out["effect/relative_upper95"] = float(relative.quantile(0.975))
+    return out

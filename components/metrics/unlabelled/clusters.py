@@ -5,11 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.contracts.checks import check_shape
+
 
 def adjusted_rand(one: Tensor, other: Tensor) -> float:
     """Adjusted Rand index of two partitions of the same B rows, whatever their labels: 1 the same, 0 as by chance.
 
     Source: Hubert and Arabie (1985), eq. (5)."""
+    check_shape("the clusters", one, *other.shape)
     table = torch.zeros(int(one.max()) + 1, int(other.max()) + 1, dtype=torch.float64)
     table.index_put_((one.cpu(), other.cpu()), torch.ones(len(one), dtype=torch.float64), accumulate=True)
 

@@ -13,6 +13,7 @@ from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
+from components.metrics.undefined import stack_scores
 from components.problems.epochs import minibatches
 from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
@@ -94,7 +95,7 @@ class SupervisedReplicates:
         """Scores of every split [R] by its own posterior, or by each of its variants."""
         each = enumerate(zip(self.splits, posterior, strict=True))
         found = [_of_each(of, split.score, rng.of(r)) for r, (split, of) in each]
-        return {name: torch.tensor([float(scores[name]) for scores in found], dtype=torch.float64) for name in found[0]}
+        return stack_scores(found)
 
     def draw(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Figure]:
         drawn = _of_each(posterior[0], self.splits[0].draw, rng.of(0))

@@ -13,7 +13,7 @@ from torch.distributions import MultivariateNormal, Normal
 from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.inference.latent.iwae import weighed
-from components.metrics.likelihood_bounds import log_mean_exp
+from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.models.latent.generative import log_normal
 from runner.execution.rng import Streams
 

@@ -8,7 +8,7 @@ from configured import component
 from refined_targets import F64, composed, vis
 from unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 
-from components.metrics.likelihood_bounds import log_mean_exp
+from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from runner.execution.rng import Streams
 

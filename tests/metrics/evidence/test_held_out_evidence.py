@@ -14,7 +14,7 @@ from components.contracts.problems import Rows
 from components.maths.row_hamiltonian import transition
 from components.metrics.evidence import annealed, proposal
 from components.metrics.evidence.held_out import LatentEvidence
-from components.metrics.likelihood_bounds import log_mean_exp
+from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit

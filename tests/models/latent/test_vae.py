@@ -9,7 +9,7 @@ from unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
-from components.metrics.likelihood_bounds import log_mean_exp
+from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from runner.execution.rng import Streams

@@ -23,7 +23,18 @@ def scores(log_weights: Tensor) -> dict[str, float]:
 def perplexity(log_prob: Tensor, words: Tensor) -> dict[str, float]:
     """``perplexity``, exp of minus the mean log-likelihood of a word, from log p(x) and numbers of words of rows, [B] each.
 
-    An upper bound where log p(x) is a lower one; V for words drawn at random from V.  A row without words adds nothing.
+    An upper bound where log p(x) is a lower one; V for words drawn at random from V.  A row without words adds nothing, and
+    rows without any have no perplexity.
 
     Source: Blei, Ng and Jordan (2003), section 7.1."""
-    return {"perplexity": math.exp(-float(log_prob.sum() / words.sum()))}
+    if not float(words.sum()):
+        return {}
+    return {"perplexity": exp_or_infinity(-float(log_prob.sum() / words.sum()))}
+
+
+def exp_or_infinity(value: float) -> float:
+    """exp of a number; infinite where that is beyond the largest one."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,50 @@
+"""Sizes that a state-space model is built with, against those of the data, before any work."""
+
+from __future__ import annotations
+
+import torch
+
+from components.contracts.capabilities import (
+    AdditiveGaussian,
+    LinearGaussian,
+    Parameterised,
+    SeriesConditionals,
+    StateSpace,
+)
+from components.problems.sequence import Sequence
+from components.trouble import Misfit
+
+
+def sizes_of(model: object, device: torch.device) -> tuple[int | None, int | None]:
+    """Numbers in a state of a model and in an observation of it, dx and dy; None: the model does not say."""
+    generator = torch.Generator(device).manual_seed(0)  # a draw for its shape alone
+    if isinstance(model, Parameterised):
+        model = model.at(model.draw_prior(1, generator))
+    if isinstance(model, LinearGaussian | AdditiveGaussian):
+        return model.m0.shape[-1], model.Sigma.shape[-1]
+    if isinstance(model, StateSpace):
+        x = model.init((1, 1), generator)
+        return x.shape[-1], model.observation_mean(x, 1).shape[-1]
+    return (model.state_dim, None) if isinstance(model, SeriesConditionals) else (None, None)
+
+
+def check_sizes(problem: object, model: object) -> None:
+    """Refuses a state-space model that does not fit a sequence: states are scored coordinate by coordinate.
+
+    A model may have more states than the truth has names (derivatives, say): the first are those that are scored.
+
+    Raises:
+        Misfit: it has fewer states, or observes another number of coordinates."""
+    if not isinstance(problem, Sequence):
+        return
+    states, observed = sizes_of(model, problem.observations.device)
+    known, given = len(problem.state_names), problem.observations.shape[2]
+    if observed is not None and observed != given:
+        raise Misfit(
+            f"model: observes {observed} numbers at a time, dataset={problem.name} has {given}; change the model"
+        )
+    if states is not None and problem.states is not None and states < known:
+        raise Misfit(
+            f"model: has {states} {'state' if states == 1 else 'states'}, and dataset={problem.name} knows the truth of "
+            f"{known} ({', '.join(problem.state_names)}); change the model"
+        )

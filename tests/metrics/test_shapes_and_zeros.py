@@ -1,0 +1,84 @@
+"""Scores where they could go wrong in silence: shapes that differ, signals of zeros, tasks without labels."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.contracts.checks import check_same_shape, check_shape
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.metrics import classification, filtering, forecasts, regression
+from components.metrics.undefined import stack_scores
+from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity, perplexity
+from components.trouble import Misfit
+
+F64 = torch.float64
+
+
+def law(*shape: int) -> GaussianMixture:
+    return GaussianMixture(torch.zeros(shape, dtype=F64), torch.ones(shape, dtype=F64))
+
+
+def test_a_shape_that_differs_is_named():
+    check_shape("x", torch.zeros(3, 4), None, 4)
+    check_same_shape("x", torch.zeros(3, 4), torch.zeros(1, 4))  # one truth for all replicates
+    with pytest.raises(Misfit, match=r"^the draws: their shape is 3 × 4, that of the data is 3 × 5"):
+        check_shape("the draws", torch.zeros(3, 4), 3, 5)
+    for given in (torch.zeros(3), torch.zeros(3, 1), torch.zeros(2, 4)):
+        with pytest.raises(Misfit):
+            check_same_shape("x", given, torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda: filtering.nmse(torch.ones(1, 5, 2), torch.ones(1, 5, 1)),
+        lambda: filtering.coverage(torch.ones(1, 5, 2), torch.ones(1, 5, 1), torch.ones(1, 5, 1)),
+        lambda: filtering.median_absolute_error(torch.ones(1, 5, 2), torch.ones(1, 5, 1)),
+        lambda: regression.scores(law(3, 5, 1), torch.zeros(5, 2, dtype=F64), torch.ones(5, 2, dtype=torch.bool), []),
+        lambda: classification.scores(
+            Categorical(torch.zeros(1, 5, 1, 2)), torch.zeros(5, 2).long(), torch.ones(5, 2).bool(), []
+        ),
+        lambda: forecasts.of_numbers(law(3, 1, 1), torch.zeros(4, 1, dtype=F64)),
+    ],
+)
+def test_nothing_is_broadcast_before_it_is_scored(score):
+    with pytest.raises(Misfit, match="not scored against each other"):
+        score()
+
+
+def test_a_state_that_is_zero_is_left_out_of_the_mean():
+    states = torch.stack([torch.zeros(4), torch.ones(4)], 1).unsqueeze(0)  # [1, 4, 2]
+    by_state = filtering.nmse(states, torch.full((1, 4, 2), 0.5))
+    assert by_state.tolist() == [[math.inf, 0.25]]
+    assert filtering.mean_over_states(by_state).tolist() == [0.25]
+    assert filtering.mean_over_states(by_state[:, :1]).tolist() == [math.inf]
+    assert filtering.nmse(states, torch.full((1, 4, 2), math.nan)).isnan().all()  # what has diverged is not excused
+
+
+def test_means_are_over_the_tasks_that_have_labels():
+    mask = torch.tensor([[True, False]] * 3)
+    found = regression.scores(law(1, 3, 2), torch.full((3, 2), 2.0, dtype=F64), mask, ["a", "b"])
+    assert found["rmse"] == found["rmse/a"] == 2.0
+    assert math.isnan(found["rmse/b"])
+    logits = torch.tensor([0.0, 1.0]).expand(1, 3, 2, 2)
+    y = torch.tensor([[1, 0], [0, 0], [1, 0]])
+    found = classification.scores(Categorical(logits), y, mask, ["a", "b"])
+    assert found["accuracy"] == found["accuracy/a"] == pytest.approx(2 / 3)
+    assert all(math.isfinite(found[name]) for name in ("accuracy", "nlpp", "ece", "auc"))
+    assert all(math.isnan(found[f"{name}/b"]) for name in ("accuracy", "nlpp", "ece", "auc"))
+
+
+def test_a_perplexity_beyond_the_largest_number_is_infinite():
+    assert exp_or_infinity(1.0) == math.e
+    assert exp_or_infinity(1e4) == math.inf
+    assert perplexity(torch.tensor([0.0]), torch.tensor([0])) == {}
+
+
+def test_replicates_that_lack_a_score_have_none_of_it():
+    found = stack_scores([{"a": 1.0}, {"a": 2.0, "b": 3.0}])
+    assert found["a"].tolist() == [1.0, 2.0]
+    assert math.isnan(found["b"][0])
+    assert found["b"][1] == 3.0

@@ -1,0 +1,101 @@
+"""A figure, table or file that cannot be made costs no score: a line says what is left out."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from components.posteriors.draws import Draws
+from components.problems import supervised
+from runner.execution import artefacts, execute
+from runner.execution.execute import run
+from runner.record.facts import read
+from runner.record.lines import read_lines
+
+RUN = ["+experiment=multitask_toy", "smoke=true", "steps=4"]
+
+
+class Broken:
+    """A figure that nothing can draw."""
+
+    def __call__(self, *_):
+        raise OverflowError("too large\nto be drawn")
+
+
+def test_a_figure_that_fails_is_a_line(make_job, monkeypatch, tmp_path):
+    whole, _ = run(make_job(*RUN, f"output_dir={tmp_path / 'whole'}"))
+    first = supervised.draw_each
+    monkeypatch.setattr(supervised, "draw_each", lambda figures, *given: first([Broken(), *figures], *given))
+    going, _ = run(make_job(*RUN))
+    facts = read(going.job.folder)
+    assert facts["state"] == "done"
+    assert facts["left_out"] == ["figure Broken is left out: too large (OverflowError)"]
+    assert facts["result"] == whole.record.facts["result"]
+    assert facts["checks"] == whole.record.facts["checks"]
+    figures = [{p.name for p in (of.job.folder / "figures").glob("*")} for of in (whole, going)]
+    assert figures[0] == figures[1] != set()  # the others are drawn
+    assert "left_out" not in whole.record.facts
+
+
+def test_figures_that_no_file_takes_and_files_that_cannot_be_made(make_job, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("no such colour")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fails)
+    monkeypatch.setattr(Draws, "artefacts", fails)
+    monkeypatch.setattr(artefacts, "table_as_words", fails)
+    job = make_job("+experiment=mog", "smoke=true")
+    run(job)
+    facts = read(job.folder)
+    assert facts["state"] == "done"
+    left_out = "\n".join(facts["left_out"])
+    for what in ("figure trace", "table checks", "the file of the posterior"):
+        assert f"{what} is left out: no such colour (ValueError)" in left_out
+
+
+def test_scores_are_kept_before_anything_is_drawn(make_job, monkeypatch):
+    """Killed while it draws: the scores are on disk, and the next time the rest is made."""
+    job = make_job(*RUN, "replicates=2")
+    kept = {}
+
+    def killed(folder, *_):
+        kept.update(json.loads((folder / "run.json").read_bytes()))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "write_artefacts", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(job)
+    assert kept["finished"]["0"]["rmse"] > 0
+    assert kept["checks"]["0"][0]["check"] == "scores are finite"
+    assert read(job.folder)["unwritten"] == 0
+    run(job)
+    facts = read(job.folder)
+    assert facts["state"] == "done"
+    assert "unwritten" not in facts
+    assert facts["finished"]["0"] == kept["finished"]["0"]
+    assert (job.folder / "figures").exists()
+    finals = [line["replicate"] for line in read_lines(job.folder) if line["phase"] == "final"]
+    assert finals == [0, 1]
+
+
+def test_tasks_without_test_labels_cost_no_run(make_job, tmp_path):
+    """Task b has no test label, and then no task has one."""
+    for b, a in (("", "0.5"), ("", "")):
+        table = tmp_path / f"table{a}.csv"
+        rows = [f"{x / 10},{x / 5 + x % 3},{x % 4},train" for x in range(12)] + [
+            f"{x / 7},{a},{b},test" for x in range(4)
+        ]
+        table.write_text("\n".join(["x,a,b,split", *rows]) + "\n")
+        job = make_job("dataset=csv", f"dataset.path={table}", "dataset.targets=[a,b]", "dataset.split=split",
+                       "model=mlp", "model.widths=[3]", "inference=map", "steps=3")  # fmt: skip
+        going, found = run(job)
+        facts = read(job.folder)
+        assert facts["state"] == "done"
+        assert "left_out" not in facts
+        assert math.isfinite(found["rmse"][0]) is bool(a)
+        assert math.isfinite(found["rmse/a"][0]) is bool(a)
+        assert math.isnan(found["rmse/b"][0])
+        assert going.record.facts["checks"]["0"][0]["passed"] is True
