@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from components import registry
 from components.contracts import attackers, roles
@@ -46,6 +46,11 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
             grids.append((value["name"], grid))
         return part
 
+    for k, inner in holds.items():
+        if values.get(k, cls.before.get(k)) is None and not _is_optional(cls, k):
+            raise ConfigError(
+                f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
+            )
     held = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
     own = {k: v for k, v in (cls.before | values | held).items() if k not in cls.threat_keys}
     if not issubclass(cls, Evasion | Injection):
@@ -55,6 +60,12 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
     if cls.one_threat and (told := foreign_sizes(grid, grids)):
         raise ConfigError(f"{where}.{told}")
     return attacker, grid
+
+
+def _is_optional(cls: type[Component], key: str) -> bool:
+    """True if a key of a component may hold nothing."""
+    field = cls.model_fields[key]
+    return type(None) in get_args(field.annotation) or not field.is_required()
 
 
 def _both_valid(

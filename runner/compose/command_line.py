@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hydra.core.override_parser.types import ChoiceSweep, Override
 
-from components.registry import CHOSEN, REQUIRED
+from components.registry import CHOSEN
 from runner.mistakes import nearest
 
 JOBS = "hydra.launcher.n_jobs"
@@ -53,12 +53,9 @@ def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -
         if override.is_sweep_override() and not is_sweep(argv):
             listed = "" if key in CHOICES else f"; a list is written '{key}=[…]'"
             return f"{word}: several values are a sweep; add -m to run one after the other{listed}"
-        if override.is_delete() and "." not in key and "/" not in key:
-            if key in REQUIRED:
-                return f"~{key}: no run can do without; choose another with {key}=…"
-            if key not in (*CHOSEN, *keys):
-                near = nearest(key, CHOSEN)
-                return f"~{key}: there is nothing of that name to leave out" + near.replace("mean ", "mean ~")
+        if override.is_delete() and "." not in key and "/" not in key and key not in (*CHOSEN, *keys):
+            near = nearest(key, CHOSEN)
+            return f"~{key}: there is nothing of that name to leave out" + near.replace("mean ", "mean ~")
     return None
 
 

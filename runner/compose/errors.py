@@ -87,10 +87,6 @@ def explain(error: Exception, argv: list[str]) -> str:
     """One or two lines for a composition that failed."""
     for text in argv:
         role, _, value = text.partition("=")
-        if role in CHOSEN and value in ("null", "none", ""):
-            article = "an" if role[0] in "ai" else "a"
-            leave = "" if role in REQUIRED else f", or leave it out with ~{role}"
-            return f"{text}: choose {article} {role} by name{leave}"
         if role.lstrip("+") in ROLES and role.lstrip("+") not in CHOSEN and value:
             return misplaced(role.lstrip("+"), value)
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

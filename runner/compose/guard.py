@@ -25,14 +25,15 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from hydra.version import VersionBase, getbase
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.basecontainer import BaseContainer
 
-from components.registry import CHOSEN
+from components.registry import CHOSEN, REQUIRED
 from runner.mistakes import ConfigError, reading, shown_path
 
 OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
+NONE = ("null", "none", "None", "")  # values that leave a role out
 _ABSENT = object()
 
 _files: dict[tuple[str, str, int], ConfigResult] = {}  # what was read, by file and the time of its last change
@@ -117,9 +118,36 @@ def _compose(
         swept = f"-m +experiment={','.join(experiments)}"
         names = ", ".join(experiments)
         raise ConfigError(f"experiment: given twice ({names}), a run has one; {swept} runs one after the other")
-    cfg = _compose_by_hydra(self, config_name, overrides, run_mode, **how)
+    words, left_out = leave_out(overrides)
+    cfg = _compose_by_hydra(self, config_name, words, run_mode, **how)
+    for role in left_out & cfg.keys():  # of which an experiment has set keys
+        with open_dict(cfg):
+            cfg.pop(role)
     refuse_foreign_code(cfg)
     return cfg
+
+
+def leave_out(overrides: list[str]) -> tuple[list[str], set[str]]:
+    """The overrides with ``attacker=null`` written as Hydra has it, ``~attacker``; and the roles left out.
+
+    Raises:
+        ConfigError: a role that no run can do without, or one of which a key is set too.
+    """
+    words, left_out = list[str](), dict[str, str]()
+    for word in overrides:
+        key, _, value = word.partition("=")
+        role = key.lstrip("+~")
+        if role in CHOSEN and (key.startswith("~") or value in NONE):
+            if role in REQUIRED:
+                raise ConfigError(f"{word}: no run can do without; choose another with {role}=…")
+            left_out[role] = word
+        else:
+            words.append(word)
+    for word in words:
+        role = word.lstrip("+~").partition("=")[0].partition(".")[0]
+        if role in left_out and "." in word.partition("=")[0]:
+            raise ConfigError(f"{word}: the {role} is left out by {left_out[role]}; give one of the two")
+    return [*words, *(f"~{role}" for role in left_out)], set(left_out)
 
 
 def refuse_foreign_code(cfg: DictConfig) -> None:

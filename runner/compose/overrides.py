@@ -13,7 +13,8 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from components.registry import CHOSEN
+from components import registry
+from components.registry import CHOSEN, ROLES
 from runner import CONF, conf_folders
 from runner.compose import guard
 from runner.compose.parts import known
@@ -99,10 +100,50 @@ def _apply(overrides: list[Override], cfg: DictConfig) -> None:
         role, *keys = override.key_or_group.split(".")
         if role in CHOSEN and isinstance(cfg.get(role), DictConfig):
             open_parts(cfg[role], role, keys)
+            if override.is_delete() and keys and _leave_out_part(cfg[role], role, keys):
+                continue
         _apply_in_one_go([override], cfg)
 
 
+def _leave_out_part(node: Any, role: str, keys: list[str]) -> bool:
+    """Leaves out the part, or the item of a list, that a key below a component's mapping leads to: ``~inference.gradient`` is
+    ``inference.gradient=null``.  False: it leads to neither.
+
+    Raises:
+        ConfigError: the list has no such item."""
+    for key in keys[:-1]:
+        node = node.get(key) if isinstance(node, DictConfig) else node[int(key)] if _is_item(node, key) else None
+    if isinstance(node, ListConfig):
+        if not _is_item(node, keys[-1]):
+            items = f"items 0 to {len(node) - 1}" if len(node) else "no items"
+            raise ConfigError(f"~{role}.{'.'.join(keys)}: {role}.{'.'.join(keys[:-1])} has {items}")
+        OmegaConf.set_readonly(node, False)
+        node.pop(int(keys[-1]))
+        return True
+    if not isinstance(node, DictConfig) or keys[-1] not in node or not _holds(node, role, keys):
+        return False
+    node[keys[-1]] = None
+    return True
+
+
+def _is_item(node: Any, key: str) -> bool:
+    return isinstance(node, ListConfig) and key.isdigit() and int(key) < len(node)
+
+
+def _holds(node: DictConfig, role: str, keys: list[str]) -> bool:
+    """True if the last key of a component's mapping holds a component; that of a part is known where the part is."""
+    try:
+        values = OmegaConf.to_container(node)
+        roles = [role] if len(keys) == 1 else list(ROLES)
+        return any(registry.exists(r, str(node.get("name"))) and keys[-1] in known(r, values, r).holds for r in roles)
+    except ConfigError:
+        return False
+
+
 def _depth(override: Override) -> int:
-    """A part comes before the keys below it, in whatever order they were given."""
+    """A part comes before the keys below it, in whatever order they were given; what is left out comes last, of a list from
+    its end."""
     role, *keys = override.key_or_group.split(".")
+    if override.is_delete():
+        return 100 + (-int(keys[-1]) if keys and keys[-1].isdigit() else 0)
     return len(keys) if role in CHOSEN else 0

@@ -71,6 +71,8 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
             here = f"{path}.{key}" if path else key
             if here in explicit and not isinstance(value, dict):  # model=smdgp chooses a model, not its keys
                 continue
+            if here in CHOSEN and base.get(key) is None and isinstance(value, dict) and "name" not in value:
+                continue  # left out, by the user
             out[key] = (
                 merge(out[key], value, here) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
             )

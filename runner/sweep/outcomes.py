@@ -38,8 +38,9 @@ class JobOutcome:
         return "pruned" if self.message.startswith("pruned") else "done"
 
     def values(self) -> dict[str, str]:
-        """Overrides by key; the last one has the word."""
-        return {key.lstrip("+~"): value for key, _, value in (word.partition("=") for word in self.overrides)}
+        """Overrides by key; the last one has the word, and ``~attacker`` is ``attacker=null``."""
+        words = [f"{word[1:].partition('=')[0]}=null" if word.startswith("~") else word for word in self.overrides]
+        return {key.lstrip("+"): value for key, _, value in (word.partition("=") for word in words)}
 
 
 def note(outcome: JobOutcome) -> None:

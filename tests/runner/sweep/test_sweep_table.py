@@ -119,3 +119,8 @@ def test_lines_of_jobs_beside_each_other_carry_their_number():
     with numbered(1):
         assert not sys.stdout.isatty()
     assert sys.stdout is before
+
+
+def test_a_role_left_out_is_a_value_of_its_own():
+    outcome = JobOutcome(0, ["+experiment=x", "~attacker", "seed=1"], 0, "", None)
+    assert outcome.values() == {"experiment": "x", "attacker": "null", "seed": "1"}

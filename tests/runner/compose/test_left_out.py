@@ -1,0 +1,56 @@
+"""What an experiment or a default sets can be left out, however that is written, and is then as if nobody had set it."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.compose.config import build
+from runner.compose.overrides import compose_in_full, explicit_keys, without_hydra
+from runner.compose.resolve import Resolved, resolve
+from runner.mistakes import ConfigError
+
+DIGITS, CO2 = "+experiment=digits_fgsm", "+experiment=structural_co2"
+
+
+def resolved(*words: str) -> Resolved:
+    return resolve(*without_hydra(compose_in_full(list(words))), explicit_keys(list(words)))
+
+
+@pytest.mark.parametrize("smoke", ["smoke=false", "smoke=true"])
+@pytest.mark.parametrize("word", ["~attacker", "attacker=null", "attacker=none", "~attacker=fgsm"])
+def test_the_attacker_of_an_experiment(word, smoke):
+    found = resolved(DIGITS, word, smoke)
+    assert found.choice["attacker"] is None
+    assert "attacker" not in found.config
+    assert build(found).signature == build(resolved(DIGITS, "~attacker", smoke)).signature
+
+
+def test_one_that_nobody_chose_may_be_left_out_too():
+    words = ["dataset=digits", "model=mlp", "inference=map"]
+    assert {build(resolved(*words, *more)).signature for more in ([], ["~attacker"], ["attacker=null"])} == {
+        build(resolved(*words)).signature
+    }
+
+
+@pytest.mark.parametrize("word", ["~inference.training_attacker", "inference.training_attacker=null"])
+def test_a_part_of_another_component(word):
+    found = resolved(DIGITS, "inference=adversarial_training", "inference.training_attacker=pgd", word)
+    assert found.config["inference"]["training_attacker"] is None
+
+
+def test_blocks_of_a_model_by_their_number():
+    names = ["local_linear_trend", "seasonal", "autoregressive"]
+    blocks = f"model.blocks=[{','.join(names)}]"
+    left = [
+        block["name"] for block in resolved(CO2, blocks, "~model.blocks.0", "~model.blocks.1").config["model"]["blocks"]
+    ]
+    assert left == names[2:]
+    with pytest.raises(ConfigError, match=r"~model.blocks.x: model.blocks has items 0 to"):
+        resolved(CO2, "~model.blocks.x")
+
+
+@pytest.mark.parametrize("role", ["dataset", "model", "inference"])
+@pytest.mark.parametrize("form", ["~{}", "{}=null"])
+def test_what_no_run_can_do_without(role, form):
+    with pytest.raises(ConfigError, match=f"no run can do without; choose another with {role}=…"):
+        resolved(DIGITS, form.format(role))
