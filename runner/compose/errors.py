@@ -13,7 +13,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from components.registry import CHOSEN, REQUIRED, ROLES
+from components.registry import CHOSEN, ROLES
 from runner import CONF, conf_folders
 from runner.compose.command_line import JOBS, misunderstood, not_installed, values_of, wrong_jobs
 from runner.compose.overrides import open_parts, search_path
