@@ -137,7 +137,7 @@ NEITHER = frozenset({
     "missing", "beta_selected", "beta_of_replicate", "beta_most_often", "cumulative", "cumulative_observed", "effect",
     "inclusion", "long_run", "plan_share", "equal_share", "random_rmse", "random_nmse", "doubled",
     "reward_opponents", "recent_reward_opponents", "equilibria", "belief", "reward_sd", "first_action",
-    "first_action_opponents",
+    "first_action_opponents", "per_unit", "per_unit_sd",
 })  # fmt: skip
 PREFIXES = frozenset(
     {"one_ahead", "late"}
