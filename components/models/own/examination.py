@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, Likeness, Outputs, likeness
@@ -57,6 +59,30 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
                 f"{where}: answers a row by the other rows of its batch (statistics of the batch, such as x - x.mean(0) or "
                 "batch normalisation with track_running_stats=False); keep statistics of the training rows as buffers"
             )
+
+
+def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str) -> None:
+    """Warns of what acts in training alone and is no layer of dropout or batch normalisation: it never acts here.
+
+    Args:
+        module: a copy, whose mode is changed.
+        answer: what this copy answers."""
+    with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
+        predicted = answer(x.clone())
+        module.train()
+        for layer in module.modules():
+            if isinstance(layer, _BatchNorm | _DropoutNd):
+                layer.training = False
+        trained = answer(x.clone())
+        module.eval()
+    if not _agree(trained, predicted):
+        warnings.warn(
+            Doubtful(
+                f"{where}: answers otherwise in training, by other means than layers of nn.Dropout and batch normalisation "
+                "(F.dropout, noise, dropout of a recurrent or attention layer); here these never act; use layers of nn.Dropout"
+            ),
+            stacklevel=1,
+        )
 
 
 def _agree(a: Tensor, b: Tensor) -> bool:

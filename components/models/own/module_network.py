@@ -23,6 +23,7 @@ from components.models.own.examination import (
     check_followed,
     check_outputs,
     check_rows,
+    check_training_mode,
     follows_parameters,
     spaced_rows,
 )
@@ -84,6 +85,7 @@ class ModuleNetwork(FlatNetwork):
         probe = copy.deepcopy(module)
         with blamed(where):
             check_rows(lambda x: self._shaped(probe(self._as_seen(x))), rows, where)
+            check_training_mode(probe, lambda x: self._shaped(probe(self._as_seen(x))), rows, where)
         with torch.no_grad():
             self.net = _without_parameters(module)
             for p in dict.fromkeys(named.values()):
