@@ -29,7 +29,7 @@ from runner.catalogue.list_and_show import describe
 from runner.compose.fit.composition import takes_part_in
 from runner.compose.parts import component_defaults
 
-SECONDS = 60  # of one composition, by the clock
+SECONDS = 120  # of one composition, by the clock
 MEMORY = 6 * 2**30
 ABSENT = {("dataset", "pettingzoo"), ("model", "roberta")}  # need packages that are optional
 RUN_KEYS = {
@@ -53,6 +53,11 @@ class Outcome:
     @property
     def is_traceback(self) -> bool:
         return "Traceback (most recent call last)" in self.output or self.code not in (0, 1, 2, None)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it ended in a traceback, went on for too long, or has warned of arrays that were broadcast."""
+        return self.is_traceback or self.code is None or "Using a target size" in self.output
 
     @property
     def message(self) -> str:

@@ -128,6 +128,12 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     config = _with_numbers(config)
     if explicit is not None and config.get("smoke") is True:
         config = shortened(_with_numbers(_smoke(config, explicit)), explicit)
+    for role in CHOSEN:
+        if f"{role}.name" in (explicit or ()) and isinstance(config.get(role), dict):
+            name = config[role].get("name")
+            raise ConfigError(
+                f"{role}.name={name}: keys of another component would be missing; choose it by {role}={name}"
+            )
     for role in ROLES:
         if role in config and role not in CHOSEN:
             raise ConfigError(misplaced(role, config[role]))

@@ -34,7 +34,9 @@ def validated(build: type[B], values: dict[str, Any], where: str, keys: Iterable
 
 def as_written(value: Any) -> str:
     """A value as YAML has it, long ones cut."""
-    if isinstance(value, list):
+    if isinstance(value, BaseModel):  # a part, which is built before what holds it
+        text = str(dict(value).get("name"))
+    elif isinstance(value, list):
         text = f"[{', '.join(as_written(item) for item in value)}]"
     elif isinstance(value, bool) or value is None:
         text = {True: "true", False: "false", None: "null"}[value]
@@ -71,7 +73,7 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key
         message = str(context["error"])
         if not where:
-            return message
+            return message if message.startswith(path) else f"{path}: {message}"
         return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
     names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
              "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer",

@@ -4,13 +4,13 @@ Files go into the present folder: ``<name>.py``, ``conf/<role>/<name>.yaml`` and
 
 from __future__ import annotations
 
-import argparse
 import keyword
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from runner import conf_folders
+from runner.arguments import Parser
 from runner.mistakes import ConfigError, shown_path
 
 # What runs the new thing, after ``PYTHONPATH=. runner --config-dir conf``; none of them takes more than seconds.
@@ -28,7 +28,7 @@ SUFFIX = ".j2"
 
 def main(argv: list[str]) -> int:
     """Writes the files and says what to do with them."""
-    parser = argparse.ArgumentParser(prog="runner new", description="A component of your own, which runs as it stands.")
+    parser = Parser(prog="runner new", description="A component of your own, which runs as it stands.")
     parser.add_argument("role", choices=sorted(COMMANDS), metavar="role", help=", ".join(COMMANDS))
     parser.add_argument("name", help="letters, digits and underscores, in small letters: it names files, key and class")
     parser.add_argument(

@@ -162,6 +162,10 @@ def main(argv: list[str]) -> int:
         key, _, value = word.lstrip("+").partition("=")
         if key == "output_dir":  # of a run it is a key; here every run is told it
             raise ConfigError(f"{word}: where a study records its runs is said by --output-dir {value}")
+    if given.name is not None and (not given.name or "/" in given.name.replace("../", "")):
+        raise ConfigError(
+            f"--as {given.name!r}: no name of a folder; give a plain one, such as {Path(given.study).stem}_2"
+        )
     if given.jobs is None:
         given.jobs = launcher.jobs or os.cpu_count() or 1
     if given.jobs < 1:

@@ -27,7 +27,11 @@ def rows(name):
     return [(argv, " ".join(answer)) for argv, answer in found]
 
 
-MISTAKES = [row for name in ("keys", "values", "parts", "methods", "command_lines", "commands") for row in rows(name)]
+MISTAKES = [
+    row
+    for name in ("run_keys", "words_of_commands", "keys", "values", "parts", "methods", "command_lines", "commands")
+    for row in rows(name)
+]
 FILES = {
     "conf/inference/walk.yaml": "name: walk\nchains: 10\n",
     "conf/inference/broken.yaml": "name: mala\nchains: [1\n",

@@ -1,0 +1,66 @@
+"""Compositions at random: none ends in a traceback, scores arrays of different shapes or hangs; what refusals offer works."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from random_compositions import composition, followed, offered, run
+
+SEED = 20261125
+WORKS = 0.95  # share of the offers that are refused no more
+
+
+def check(n, seed, folder):
+    """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those refused again)."""
+    rng = random.Random(seed)
+    broken, offers, refused = [], 0, []
+    for i in range(n):
+        argv = composition(rng)
+        outcome = run(argv, folder / str(i))
+        if outcome.is_broken:
+            broken.append((argv, outcome.code, outcome.output[-800:]))
+        words = offered(outcome.message) if outcome.code == 2 else []
+        if not words:
+            continue
+        again = followed(argv, rng.choice(words), outcome.message)
+        second = run(again, folder / f"{i}_again")
+        offers += 1
+        if second.is_broken:
+            broken.append((again, second.code, second.output[-800:]))
+        elif second.code == 2:
+            refused.append((argv, outcome.message, again, second.message))
+    return broken, offers, refused
+
+
+def test_a_few_compositions(tmp_path):
+    broken, _, refused = check(12, SEED, tmp_path)
+    assert not broken
+    assert not refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(20))
+def test_a_thousand_compositions(batch, tmp_path):
+    broken, offers, refused = check(50, SEED + 1 + batch, tmp_path)
+    assert not broken
+    assert len(refused) <= 1 + (1 - WORKS) * offers, refused  # of 20 batches together one in twenty
+
+
+def test_the_same_seed_makes_the_same_commands():
+    first, second = random.Random(5), random.Random(5)
+    assert [composition(first) for _ in range(5)] == [composition(second) for _ in range(5)]
+
+
+def test_what_a_refusal_offers_is_read_from_its_words():
+    message = (
+        "inference=dsvi needs elbo, which model=mlp lacks as configured; set model.posterior=sparse; inference that fits "
+        "model=mlp: map, sgld; give steps=… too"
+    )
+    assert offered(message) == [["model.posterior=sparse"], ["inference=map"], ["inference=sgld"]]
+    assert offered("a; parts that fit together: model=x inference=y, or model=z ~attacker") == [
+        ["model=x", "inference=y"],
+        ["model=z", "~attacker"],
+    ]
+    argv = ["dataset=d", "model=m", "model.k=1", "inference=i", "smoke=true"]
+    assert followed(argv, ["model=x"], "m") == ["dataset=d", "inference=i", "smoke=true", "model=x"]

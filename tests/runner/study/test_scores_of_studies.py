@@ -1,0 +1,49 @@
+"""A study whose tables or figures name a score that no run gives, or misspell a key, is refused before the first run."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.study.study import main
+
+WHOLE = """name: own
+description: a mixture of Gaussians
+rows: [{label: SGLD, model: target_density, preset: '', experiment: mog, overrides: [steps=600]}]
+tables: [{name: t, title: t, columns: {E: error_mean, rate: ess_per_second, late: late/error_mean}}]
+"""
+CHANGES = {
+    "a score of other problems": ("E: error_mean", "E: accuracy", "table t: no run gives accuracy; there are: acceptance, "),
+    "a misspelt score": ("E: error_mean", "E: eror_mean", "table t: no run gives eror_mean, did you mean error_mean?"),
+    "an evolution": ("tables:", "evolutions: [{name: e, title: e, metrics: [kll]}]\ntables:", "figure e: no run gives kll, "),
+    "a curve": ("tables:", "figures: [{name: f, x: t, metrics: [acuracy]}]\ntables:", "figure f: no run gives acuracy"),
+    "a key of a table": ("name: t,", "nam: t,", "own.yaml: tables.0.nam: unknown key, did you mean name?"),
+    "a key of a row": ("overrides:", "overides:", "own.yaml: rows.0.overides: unknown key, did you mean overrides?"),
+    "a key of the whole": ("tables:", "evolutons: []\ntables:", "own.yaml: evolutons: unknown key, did you mean evolutions?"),
+    "no row": ("rows: [{label: SGLD, model: target_density, preset: '', experiment: mog, overrides: [steps=600]}]", "rows: []",
+               "own.yaml: rows: there is none; give at least one"),
+    "a list in plugins": ("overrides: [steps=600]", "overrides: ['plugins=[[a]]']", "plugins: ['a'] is no module's name"),
+}  # fmt: skip
+
+
+def launch(text, folder, *words):
+    (folder / "conf" / "study").mkdir(parents=True)
+    (folder / "conf" / "study" / "own.yaml").write_text(text, encoding="utf-8")
+    return main(["study", "own", "--config-dir", str(folder / "conf"), "--output-dir", str(folder / "outputs"), *words])
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_study_is_refused_before_its_first_run(what, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUNNER_CONFIG_DIR", "")  # what the command sets is forgotten afterwards
+    old, new, message = CHANGES[what]
+    assert old in WHOLE
+    with pytest.raises(ConfigError) as error:
+        launch(WHOLE.replace(old, new, 1), tmp_path)
+    assert message in str(error.value)
+    assert not list(tmp_path.glob("outputs/mog/*"))
+
+
+def test_the_study_as_it_is_can_be_launched(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RUNNER_CONFIG_DIR", "")
+    assert launch(WHOLE, tmp_path, "--status") == 0
+    assert "not started" in capsys.readouterr().out
