@@ -130,6 +130,10 @@ class Dataset(Component, Generic[P]):
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
         return self.name
 
+    def poses(self) -> Kind:
+        """The kind of its problem, as this data set is configured."""
+        return self.kind
+
     def holds(self) -> Values | None:
         """What the rows of an unlabelled problem hold, as this data set is configured."""
         return self.values

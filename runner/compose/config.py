@@ -44,7 +44,7 @@ class Job(Identified):
     @property
     def vectorised(self) -> bool:
         """Whether all replicates are computed at once, as a leading dimension, instead of one after the other."""
-        own = self.dataset.vectorised and self.dataset.kind in self.inference.folds_replicates
+        own = self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
         return own or self.side_by_side
 
     @property
@@ -128,12 +128,12 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
             f"replicates={settings.replicates}: dataset={dataset.name} has here {folds} splits or folds, one to each; set "
             "replicates to at most that"
         )
-    if settings.validation is not None and dataset.kind not in ("supervised", "unlabelled"):
+    if settings.validation is not None and dataset.poses() not in ("supervised", "unlabelled"):
         raise ConfigError(
             f"validation={settings.validation}: holds out training rows, and dataset={dataset.name} "
-            f"({dataset.kind}) has none; leave it out"
+            f"({dataset.poses()}) has none; leave it out"
         )
-    if settings.keep_predictions and (dataset.kind != "supervised" or dataset.labelled() != "real"):
+    if settings.keep_predictions and (dataset.poses() != "supervised" or dataset.labelled() != "real"):
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
         )
@@ -146,7 +146,7 @@ def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
         ConfigError: naming the key; an ``IncompatibleError`` where another component would do."""
     dataset: Dataset = parts["dataset"]
     attacked = _threat(values, parts) is not None
-    check_objective(settings, score_names(dataset.kind, attacked, dataset.labelled()))
+    check_objective(settings, score_names(dataset.poses(), attacked, dataset.labelled()))
     refuse_misfits(**parts)
     if settings.side_by_side or parts["inference"].variants():
         check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
@@ -156,7 +156,7 @@ def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
 def _lacks_steps(settings: Settings, parts: Parts) -> bool:
     """Whether a run would not know its number of steps once its data are loaded."""
     dataset, inference = parts["dataset"], parts["inference"]
-    ends = dataset.kind == "game" or (dataset.kind == "sequence" and inference.sees == "observation")
+    ends = dataset.poses() == "game" or (dataset.poses() == "sequence" and inference.sees == "observation")
     return settings.steps is None and inference.enough is None and not ends
 
 

@@ -84,8 +84,8 @@ def searched(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
     assert isinstance(dataset, Dataset)
     assert issubclass(method, Inference)
     settings = resolved.settings
-    scores = frozenset[str]() if settings.plugins else score_names(dataset.kind, attacked=True)
-    return Searched(dataset.kind, dataset.labelled(), dataset.holds(), method.gives, settings.validation, scores)
+    scores = frozenset[str]() if settings.plugins else score_names(dataset.poses(), attacked=True)
+    return Searched(dataset.poses(), dataset.labelled(), dataset.holds(), method.gives, settings.validation, scores)
 
 
 def first_lines(objectives: Sequence[Objective], is_default: bool, of: Searched | None) -> list[str]:

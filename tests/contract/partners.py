@@ -88,6 +88,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "normal_sample": ["n_test=6"],
         "sarcos": ["n_train=20", "n_test=10"],
         "sarcos_sim": ["n_train=20", "n_test=10"],
+        "texts": [f"path={Path(__file__).parent.parent / 'fixtures' / 'texts.txt'}"],
         "bars": ["side=3", "n_train=12", "n_test=6", "length=8", "batch_size=4"],
         "word_counts": ["corpus=sms_spam", "simulated=true", "n_words=12", "n_train=60", "batch_size=20"],
         "sms_spam": ["n_words=6", "n_train=60"],

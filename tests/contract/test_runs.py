@@ -41,7 +41,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     problem = load_problem(job, rng)
     inference = job.inference
     assert inference.sees in SHOWS[problem.kind]
-    assert problem.kind == job.dataset.kind
+    assert problem.kind == job.dataset.poses()
     built = job.model.build(problem, rng)
     assert missing(built, job.model.offered()) == [], "a model does not offer what it says"
     assert missing(built, inference.needed(problem.kind, job.model.offered())) == []

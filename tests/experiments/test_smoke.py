@@ -44,7 +44,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     job = make_job(*smoke)
     _, result = run(job)
     assert result
-    names = score_names(job.dataset.kind, job.threat is not None)
+    names = score_names(job.dataset.poses(), job.threat is not None)
     assert {name.partition("/")[0] for name in result} <= names
     for name, values in result.items():
         assert all(isinstance(v, float | int) and not math.isinf(v) for v in values), name

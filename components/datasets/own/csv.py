@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -13,45 +12,38 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch, Kind, Rows, Target, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.columns import class_labels, encode, real_labels
 from components.datasets.own.input_units import Bounds, ImageShape, columns_in_words, convert_inputs
 from components.datasets.own.own_file import OwnFile
+from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
 from components.datasets.own.text_table import Decimal, TextTable, read_table
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
+from components.figures.variational.clusters import clusters
 from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
 from components.registry import register
 from components.trouble import DamagedFile, Misfit
 
-Rows = NDArray[np.int64]
-
-
-@dataclass
-class OwnTable(Supervised):
-    """A table that says what its columns were taken for."""
-
-    about: dict[str, str] = field(default_factory=dict)
-
-    def describe(self) -> dict[str, str]:
-        return super().describe() | self.about
+Indices = NDArray[np.int64]
 
 
 @register("dataset", "csv")
-class Csv(OwnFile[Supervised]):
+class Csv(OwnFile[Supervised | Unlabelled]):
     """A table of one's own: rows of a CSV file whose first line names the columns, or of a Parquet file.
 
     Every column of ``targets`` is a task, and a missing cell a label that was not observed; or ``task`` names the column that
-    says of which task a row's one label is.  ``labels`` says what they are, for models are chosen by it: real, binary or
-    classes.  Columns of inputs hold numbers, true or false, or at most 30 texts (an input for each but the first); what each
-    was taken for is shown.  Rows are put aside for the test by the column ``split`` (cells train and test), by the column
-    ``fold`` (replicate r is tested on the r-th fold), or by chance.  Inputs and real labels are standardised by the training
-    rows, as those of the built-in sets, and scores are in standardised units; with ``standardise: false`` both stay in the
-    units of the columns, ``bounds`` say between which values inputs lie and ``image_shape`` that each row is an image.
-    x [N, D], y [N, T].
+    says of which task a row's one label is; without ``targets`` rows have no labels, and their law is learnt.  ``labels`` says
+    what labels are, for models are chosen by it: real, binary or classes.  Columns of inputs hold numbers, true or false, or
+    at most 30 texts (an input for each but the first); what each was taken for is shown.  Rows are put aside for the test by
+    the column ``split`` (cells train and test), by the column ``fold`` (replicate r is tested on the r-th fold), or by
+    chance.  Inputs and real labels are standardised by the training rows, as those of the built-in sets, and scores are in
+    standardised units; with ``standardise: false`` both stay in the units of the columns, ``bounds`` say between which values
+    inputs lie and ``image_shape`` that each row is an image.  x [N, D], y [N, T].
 
     Raises DataUnavailable (no such file), DamagedFile (no table), Misfit (a column that is not there, a cell that cannot be
     used, classes that do not fit ``labels``, a split that leaves nothing, more replicates than folds).
@@ -64,7 +56,7 @@ class Csv(OwnFile[Supervised]):
     }  # fmt: skip
 
     labels: Target
-    targets: Annotated[list[str], Field(min_length=1)]
+    targets: list[str]
     task: str | None
     inputs: list[str] | None
     exclude: list[str]
@@ -82,6 +74,8 @@ class Csv(OwnFile[Supervised]):
 
     @model_validator(mode="after")
     def _fits(self) -> Csv:
+        if self.task is not None and not self.targets:
+            raise ValueError("task: there are no labels in dataset.targets=[]; leave it out")
         if self.split is not None and self.fold is not None:
             raise ValueError("split, fold: both say which rows are for the test; leave one out")
         if self.task is not None and len(self.targets) > 1:
@@ -90,8 +84,14 @@ class Csv(OwnFile[Supervised]):
             raise ValueError("bounds: are in the units of the columns; set dataset.standardise=false as well")
         return self
 
+    def poses(self) -> Kind:
+        return "supervised" if self.targets else "unlabelled"
+
+    def holds(self) -> Values | None:
+        return None if self.targets else "real"
+
     def labelled(self) -> Target | None:
-        return self.labels
+        return self.labels if self.targets else None
 
     def folds(self, data_dir: Path) -> int | None:
         if self.fold is None:
@@ -104,7 +104,7 @@ class Csv(OwnFile[Supervised]):
     def _table(self, data_dir: Path) -> TextTable:
         return read_table(self.file(data_dir), self.delimiter, self.missing, self.exclude, self.decimal, self.encoding)
 
-    def load(self, rng: Rng, setting: Setting) -> Supervised:
+    def load(self, rng: Rng, setting: Setting) -> Supervised | Unlabelled:
         table = self._table(setting.data_dir)
         for key, name in (
             *(("targets", name) for name in self.targets),
@@ -124,9 +124,26 @@ class Csv(OwnFile[Supervised]):
         kept, scored, how = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
         x = convert_inputs(table, columns, kept, self.standardise, self.bounds, self.image_shape)
+        about = table.facts | {
+            "columns": columns_in_words({name: column.taken_for for name, column in encoded.items()}),
+            "test rows": f"{len(scored):,} ({how})",
+        }
+        about |= input_facts(table, encoded, kept, scored)
+        if not self.targets:
+            train, test = (Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (kept, scored))
+            return UnlabelledTable(
+                name=self.identity(setting.data_dir, setting.offline),
+                values="real",
+                train=train,
+                test=test,
+                batch_size=self.batch_size,
+                image_shape=self.image_shape,
+                figures=[clusters],
+                about=about | {"values": "standardised" if self.standardise else "raw units"},
+            )
         y, mask, tasks, scale, classes = self._labels(table, kept)
 
-        def batch(rows: Rows) -> Batch:
+        def batch(rows: Indices) -> Batch:
             labels = y[rows].to(setting.device, setting.dtype) if self.labels == "real" else y[rows].to(setting.device)
             return Batch(x[rows].to(setting.device, setting.dtype), labels, mask[rows].to(setting.device), 1.0)
 
@@ -148,16 +165,10 @@ class Csv(OwnFile[Supervised]):
             bounds=self.bounds,
             image_shape=self.image_shape,
             input_units="standardised" if self.standardise else "raw units",
-            about=table.facts
-            | {
-                "columns": columns_in_words({name: column.taken_for for name, column in encoded.items()}),
-                "test rows": f"{len(scored):,} ({how})",
-            }
-            | input_facts(table, encoded, kept, scored)
-            | ({} if real else class_facts(y, mask, tasks, classes, kept, scored)),
+            about=about | ({} if real else class_facts(y, mask, tasks, classes, kept, scored)),
         )
 
-    def _rows(self, table: TextTable, rng: Rng) -> tuple[Rows, Rows, str]:
+    def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:
         """Rows to train on and to test on, and how they were told apart.
 
         Raises Misfit."""
@@ -189,7 +200,7 @@ class Csv(OwnFile[Supervised]):
         return kept, scored, how
 
     def _labels(
-        self, table: TextTable, kept: Rows
+        self, table: TextTable, kept: Indices
     ) -> tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]:
         """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels, and the classes of others.
 

@@ -14,6 +14,7 @@ class OwnFile(Dataset[P]):
     """``path`` is looked for in the data folder and from where the runner was started; nothing takes its place."""
 
     own_file: ClassVar[bool] = True  # of no catalogue: only the file itself says whether it is the one of before
+    reads_folders: ClassVar[bool] = False  # a path may be a folder of text files
 
     path: str | None
 
@@ -24,15 +25,31 @@ class OwnFile(Dataset[P]):
             DataUnavailable: no path was given, or there is no such file."""
         if self.path is None:
             raise DataUnavailable("dataset.path: not given; name a file, whole or inside data_dir")
-        found = next((p for p in (Path(data_dir) / self.path, Path(self.path)) if p.is_file()), None)
+        places = (Path(data_dir) / self.path, Path(self.path))
+        found = next((p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None)
         if found is None:
             raise DataUnavailable(f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}")
         return found
+
+    def files(self, data_dir: Path) -> list[Path]:
+        """The file, or the text files of the folder in the order of their names.
+
+        Raises:
+            DataUnavailable: as ``file``, or the folder holds no text file."""
+        file = self.file(data_dir)
+        files = sorted(file.rglob("*.txt")) if file.is_dir() else [file]
+        if not files:
+            raise DataUnavailable(f"dataset.path={self.path}: no file *.txt in {file}; name another folder, or a file")
+        return files
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Its own name, the file's and the beginning of its checksum: other content is other data.
 
         Raises:
             DataUnavailable: there is no such file."""
-        file = self.file(data_dir)
-        return f"{self.name}-{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
+        file, files = self.file(data_dir), self.files(data_dir)
+        digest = hashlib.sha256()
+        for part in files:
+            digest.update((str(part.relative_to(file)) + "\0").encode() if part != file else b"")
+            digest.update(part.read_bytes())
+        return f"{self.name}-{file.stem}-{digest.hexdigest()[:8]}"

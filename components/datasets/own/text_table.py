@@ -47,7 +47,10 @@ class TextTable:
     def column(self, name: str, key: str) -> list[str | None]:
         """Raises Misfit: there is no such column."""
         if name not in self.cells:
-            raise Misfit(f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}")
+            unlabelled = "; of rows without labels set dataset.targets=[]" if key == "targets" else ""
+            raise Misfit(
+                f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}{unlabelled}"
+            )
         return self.cells[name]
 
     def where(self, row: int) -> str:
@@ -99,7 +102,7 @@ def read_table(
     if file.suffix.lower() in (".parquet", ".pq"):
         names, rows, lines = _read_parquet(file)
     else:
-        text, guess = _decode(file, encoding)
+        text, guess = decode(file, encoding)
         names, rows, lines, found = _split_cells(file, text, delimiter)
         facts |= {"encoding": guess} if guess else {}
         facts |= {"delimiter": DELIMITERS[found]} if found != delimiter else {}
@@ -132,7 +135,7 @@ def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[i
     return [str(name) for name in frame.columns], rows, list(range(1, len(frame) + 1))
 
 
-def _decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
+def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
     """The text of a file, and the encoding that was guessed where it is not UTF-8.
 
     Raises:

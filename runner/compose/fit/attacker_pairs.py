@@ -18,7 +18,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
     Raises:
         IncompatibleError: naming the key.
     """
-    kind, target, chosen = dataset.kind, dataset.labelled(), f"{where}={attacker.name}"
+    kind, target, chosen = dataset.poses(), dataset.labelled(), f"{where}={attacker.name}"
     if kind not in attacker.kinds:
         raise _wrong_kind(chosen, where, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:
@@ -74,5 +74,5 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
         cls = registry.get(inner, attacker)
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)
-        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds:
-            raise _wrong_kind(f"{path}={attacker}", path, dataset.kind, name)
+        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.poses() not in cls.kinds:
+            raise _wrong_kind(f"{path}={attacker}", path, dataset.poses(), name)

@@ -58,8 +58,7 @@ class Composition:
     @property
     def kind(self) -> str:
         """The kind of problem that its dataset loads."""
-        (kind,) = takes_part_in("dataset", self.values["dataset"]["name"])
-        return kind
+        return self.parts["dataset"].poses()
 
     def name_at(self, where: str) -> str | None:
         """The name of the component that a key holds; None: it holds none."""

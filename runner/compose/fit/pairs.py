@@ -78,7 +78,7 @@ def refuse_misfits(dataset: Dataset, model: Model, inference: Inference, attacke
     check_held(inference, "inference", dataset, model)
     if attacker is not None:
         check_held(attacker, "attacker", dataset, model)
-    if dataset.kind == "game" and attacker is None:
+    if dataset.poses() == "game" and attacker is None:
         raise IncompatibleError(
             f"attacker: dataset={dataset.name} is a game and needs an adversary", Offer("attacker", "there are")
         )
@@ -95,7 +95,7 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 
     Raises:
         IncompatibleError: naming the method."""
-    if "predicts" not in inference.gives | inference.gives_by_kind.get(dataset.kind, frozenset()):
+    if "predicts" not in inference.gives | inference.gives_by_kind.get(dataset.poses(), frozenset()):
         raise IncompatibleError(
             f"{why}, and inference={inference.name} predicts nothing", Offer("inference", "inference that predicts")
         )
@@ -113,9 +113,9 @@ def check_side_by_side(asked_for: bool, dataset: Dataset, inference: Inference, 
         raise IncompatibleError(
             f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {asked}, or ask for one"
         )
-    if dataset.kind != "supervised":
+    if dataset.poses() != "supervised":
         raise IncompatibleError(
-            f"{asked}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.kind)} problem; leave it out"
+            f"{asked}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.poses())} problem; leave it out"
         )
     if inference.side_by_side() is None:
         raise IncompatibleError(
@@ -136,7 +136,7 @@ def check_model(dataset: Dataset, model: Model) -> None:
     Raises:
         IncompatibleError: naming what it cannot read.
     """
-    kind, target = dataset.kind, dataset.labelled()
+    kind, target = dataset.poses(), dataset.labelled()
     that_do, that_fit = Offer("model", "models that do"), Offer("model", "models that fit")
     if kind not in model.kinds:
         raise IncompatibleError(
@@ -193,7 +193,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     Raises:
         IncompatibleError: naming what is lacking and, where a key asks for it, the key.
     """
-    kind, offered = dataset.kind, model.offered()
+    kind, offered = dataset.poses(), model.offered()
     that_fit = Offer("inference", f"inference that fits model={model.name}")
     if kind not in inference.kinds:
         raise IncompatibleError(f"inference={inference.name} has no use for {a_kind(kind)} problem", that_fit)

@@ -10,8 +10,8 @@ import torch
 from configured import component, load
 
 from components.contracts.roles import Setting
+from components.datasets.text.counted_corpus import counts_of, vocabulary_of
 from components.datasets.text.review_files import simulated_reviews
-from components.datasets.text.word_counts import counts_of, vocabulary_of
 from components.trouble import SimulatedData
 from runner.execution.rng import Streams
 
