@@ -217,5 +217,5 @@ def _scores_of(run: FrozenRun) -> frozenset[str]:
     from runner.compose.build import built
 
     dataset: Any = built("dataset", run.config["dataset"], "dataset")
-    names = score_names(dataset.kind, run.config.get("attacker") is not None, dataset.labelled())
+    names = score_names(dataset.poses(), run.config.get("attacker") is not None, dataset.labelled())
     return names | OF_TIMES | DISTANCES | ({ESS_RATE} if "ess" in names else set())

@@ -74,5 +74,5 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
         cls = registry.get(inner, attacker)
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)
-        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.poses() not in cls.kinds:
-            raise _wrong_kind(f"{path}={attacker}", path, dataset.poses(), name)
+        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds:
+            raise _wrong_kind(f"{path}={attacker}", path, dataset.kind, name)
