@@ -79,6 +79,7 @@ def work(resolved: Resolved) -> Attempt:
     keep_freed_memory()
     first = "torch" not in sys.modules
     from components.trouble import DataUnavailable, NumericalTrouble
+    from runner.compose.build import of_plugins
     from runner.compose.config import build
     from runner.execution.divergence import diverged
     from runner.execution.execute import run
@@ -106,6 +107,10 @@ def work(resolved: Resolved) -> Attempt:
         return Attempt(error.code, message=str(error), folder=folder)
     except RunFailure as error:
         return Attempt(1, message=str(error), folder=folder)
+    except (Exception, SystemExit) as error:
+        if message := of_plugins(error, resolved):
+            return Attempt(2, message=message, folder=folder)
+        raise
     except KeyboardInterrupt:
         said = "interrupted inside a step; the same command goes on from the last checkpoint"
         return Attempt(130, message=said, folder=folder)

@@ -24,10 +24,13 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
     Raises:
         ConfigError: one cannot be imported; the message says in which file and line it broke.
     """
+    from components.contracts.user_code import no_sudden_exit  # imports pydantic: only runs with plug-ins pay for it
+
     for given in modules:
         module = module_name(given, key)
         try:
-            importlib.import_module(module)
+            with no_sudden_exit():
+                importlib.import_module(module)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: a script that was meant to be run, not imported

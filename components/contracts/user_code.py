@@ -7,12 +7,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, ValidationInfo
 
@@ -92,6 +93,11 @@ def line_of(thing: object) -> str:
     return f"{Path(place[0]).name}, line {place[1]}"
 
 
+def raised_by_user(error: BaseException) -> bool:
+    """True where an error came by a line of the user's code."""
+    return any(is_users(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
+
+
 def line_raised(error: BaseException, whose: object = None) -> str:
     """The last line of the user's code that an error came by; else where ``whose`` is written, if that is the user's; else
     the last line of a library; "" where none is known."""
@@ -120,13 +126,31 @@ def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
 
 
 @contextmanager
+def no_sudden_exit() -> Iterator[None]:
+    """Makes ``os._exit``, which nothing can catch, a SystemExit in this process; those that it starts end as they did."""
+    leave, process = os._exit, os.getpid()
+
+    def raise_exit(code: int) -> NoReturn:
+        if os.getpid() != process:
+            leave(code)
+        raise SystemExit(f"os._exit({code})")
+
+    os._exit = raise_exit  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+@contextmanager
 def blamed(what: str, whose: object = None) -> Iterator[None]:
     """Says in one line what the user's own code raised, and where; ``whose`` is that code.
 
     Raises:
         Misfit: it raised, or ended the process."""
     try:
-        yield
+        with no_sudden_exit():
+            yield
     except (Misfit, KeyboardInterrupt):
         raise
     except (Exception, SystemExit) as error:

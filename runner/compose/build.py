@@ -8,9 +8,15 @@ from typing import Any, get_args
 from components import registry
 from components.contracts import attackers, roles
 from components.contracts.attackers import Evasion, Injection
+from components.contracts.plugins.calls import is_ours, watched
+from components.contracts.plugins.declared import check_declared, is_foreign
 from components.contracts.roles import Component
+from components.contracts.user_code import raised_by_user, refusal
 from components.evaluation.threat import Grid, foreign_sizes, grid_of
+from components.registry import CHOSEN
+from components.trouble import Misfit
 from runner.compose.parts import each, held_roles, known
+from runner.compose.resolve import Resolved
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
 
@@ -34,6 +40,8 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
     """``built``, and the sizes beside the own keys of an attacker with a threat (None: it has none)."""
     holds = known(role, values, where).holds
     cls: type[Component] = registry.get(role, values["name"])
+    if is_foreign(cls):
+        cls = _declared(role, values["name"], cls)
     grids: list[tuple[str, Grid]] = []  # of the attackers inside it, by name
 
     def one(inner: str, value: Any, path: str) -> Any:
@@ -68,6 +76,19 @@ def _is_optional(cls: type[Component], key: str) -> bool:
     return type(None) in get_args(field.annotation) or not field.is_required()
 
 
+def _declared(role: str, name: str, cls: type[Component]) -> type[Component]:
+    """The class of a user, whose declarations were checked, with its methods watched.
+
+    Raises:
+        ConfigError: a declaration is wrong; with the line of the class.
+    """
+    try:
+        check_declared(role, name, cls)
+    except Misfit as error:
+        raise ConfigError(str(error)) from None
+    return watched(role, cls)
+
+
 def _both_valid(
     threat: type[Grid], sizes: dict[str, Any], cls: type[Component], own: dict[str, Any], where: str
 ) -> tuple[Grid, Component]:
@@ -96,3 +117,19 @@ def held(component: Component, where: str) -> Iterator[tuple[str, Component]]:
     values = dict(component)
     for key in held_roles(type(component)):
         yield from ((path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None)
+
+
+def of_plugins(error: BaseException, resolved: Resolved) -> str:
+    """One line for an error that users' own code raised, or that ours raised of what theirs had given; "" where the run has
+    no code of theirs, or the error says in its own words what is wrong."""
+    if not resolved.settings.plugins or is_ours(error):
+        return ""
+    chosen = ((role, (resolved.config.get(role) or {}).get("name")) for role in CHOSEN)
+    theirs = [(role, name, registry.get(role, name)) for role, name in chosen if name]
+    theirs = [(role, name, cls) for role, name, cls in theirs if is_foreign(cls)]
+    if raised_by_user(error):
+        return str(refusal(f"plugins={','.join(resolved.settings.plugins)}", error))
+    if not theirs:
+        return ""
+    named = ", ".join(f"{role}={name}" for role, name, _ in theirs)
+    return str(refusal(f"{named}: something that it gave does not fit", error, theirs[-1][2]))

@@ -56,6 +56,11 @@ def known(role: str, values: Any, where: str) -> Known:
     if file is not None:
         return _of_text(role, name, file)
     cls = registry.get(role, name)  # a plug-in, which is imported already
+    bases = registry.ROLES[role].bases
+    if not any(base.__name__ in bases and base.__module__.startswith("components.") for base in cls.__mro__):
+        raise ConfigError(
+            f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
+        )
     numbers = numbers_of(cls) | {key for key in cls.threat_keys if declarations.of_numbers(_threat()[key])}
     return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers_of(cls), numbers)
 

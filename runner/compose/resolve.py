@@ -5,6 +5,7 @@ No component is built here and torch is not imported, so that a run that is done
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,20 @@ from runner import conf_folders
 from runner.compose.draws_kept import shortened
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
-from runner.compose.parts import divided, filled, integers_of, known, numbers_of, parts_inside, whole, with_numbers
+from runner.compose.parts import (
+    component_defaults,
+    divided,
+    filled,
+    integers_of,
+    known,
+    numbers_of,
+    parts_inside,
+    whole,
+    with_numbers,
+)
 from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import as_written, validated
-from runner.mistakes import ConfigError, nearest
+from runner.mistakes import ConfigError, nearest, shown_path
 from runner.plugins import import_plugins
 from runner.record.inside import inside
 
@@ -98,12 +109,25 @@ def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[
     if role in explicit:
         keys = known(role, values, role).keys
         foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
+        refuse_unknown_defaults(role, str(values["name"]), foreign, keys)
         if foreign:
             notes.append(
                 f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
             )
             values = {k: v for k, v in values.items() if k not in foreign}
     return filled(role, values, role)
+
+
+def refuse_unknown_defaults(role: str, name: str, foreign: list[str], keys: Collection[str]) -> None:
+    """Refuses keys that a component's own YAML has and its class lacks.
+
+    Raises:
+        ConfigError: there is one; with the file.
+    """
+    file, defaults = conf_folders.find(role, name), component_defaults(role, name)
+    for key in foreign:
+        if key in defaults and file is not None:
+            raise ConfigError(f"{shown_path(file)}: {key}: unknown key of {role}={name}{nearest(key, keys)}")
 
 
 def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Resolved:

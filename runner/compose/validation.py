@@ -28,7 +28,7 @@ def validated(build: type[B], values: dict[str, Any], where: str, keys: Iterable
         # A union complains once per member: the first line for each key is kept, of a number the one that is about numbers.
         for error in sorted(errors.errors(), key=_aside):
             key = str(error["loc"][0]) if error["loc"] else ""
-            found.setdefault(key, _complaint(where, error, known))
+            found.setdefault(key, _complaint(where, error, known) + _of_plugin(build, error["type"]))
         raise ConfigError("\n".join(list(found.values())[:3])) from None
 
 
@@ -43,6 +43,16 @@ def as_written(value: Any) -> str:
     else:
         text = f"{value:.3g}" if isinstance(value, int) and abs(value) > LONGEST else str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _of_plugin(build: type[BaseModel], kind: str) -> str:
+    """Where the class of a user is written, with a key that its YAML, or the class, lacks; "" for one of ours."""
+    if build.__module__.partition(".")[0] in ("components", "runner") or kind not in ("missing", "extra_forbidden"):
+        return ""
+    from components.contracts.user_code import line_of
+
+    fix = "add it to its YAML" if kind == "missing" else "its YAML and its class must have the same keys"
+    return f" (class {build.__name__}: {line_of(build)}; {fix})"
 
 
 def _aside(error: Mapping[str, Any]) -> bool:

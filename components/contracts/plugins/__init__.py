@@ -1,0 +1,1 @@
+"""Components of users: what their classes must declare, and what their methods must return."""

@@ -1,0 +1,181 @@
+"""Calls of a user's component: what its methods raise, draw and return, in one line that names its file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from components.contracts import attackers, roles
+from components.contracts.capabilities import missing
+from components.contracts.plugins.declared import METHODS, base_of
+from components.contracts.plugins.global_streams import FIXES, drawn_from, stand
+from components.contracts.posteriors import POSTERIORS
+from components.contracts.structural import Terms
+from components.contracts.user_code import line_of, no_sudden_exit, refusal
+from components.trouble import Misfit
+
+C = TypeVar("C", bound=type)
+PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")
+Check = Callable[
+    [Any, tuple[Any, ...], Any], str
+]  # component, arguments, what was returned -> what is wrong; "": nothing
+
+
+def is_ours(error: BaseException) -> bool:
+    """True for an error that says in its own words what is wrong, or that memory has run out."""
+    ours = type(error).__module__.partition(".")[0] in ("components", "runner")
+    return ours or isinstance(error, MemoryError | torch.OutOfMemoryError | KeyboardInterrupt)
+
+
+@cache
+def watched(role: str, cls: C) -> C:
+    """The class of a user with its role's methods watched.
+
+    They raise Misfit, in one line that names the file, where they raise anything, end the process, draw from a global
+    stream or return what the role does not take."""
+    base = base_of(cls)
+    methods = {} if base is None else {name: _watched(role, cls, name) for name in METHODS[base]}
+    inside = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    return type(cls)(cls.__name__, (cls,), inside | methods)
+
+
+def _watched(role: str, cls: type, name: str) -> Callable[..., Any]:
+    method = getattr(cls, name)
+    check = CHECKS.get((base_of(cls), name))  # type: ignore[arg-type]
+
+    @wraps(method)
+    def call(self: Any, *given: Any, **named: Any) -> Any:
+        where, before = f"{role}={self.name}: {name}", stand()
+        try:
+            with no_sudden_exit():
+                returned = method(self, *given, **named)
+        except (Exception, SystemExit) as error:
+            if is_ours(error):
+                raise
+            raise refusal(where, error, method) from error
+        if stream := drawn_from(before):
+            raise Misfit(f"{where} draws from {stream} global stream, or seeds it; {FIXES[stream]} ({line_of(method)})")
+        if check is not None and (wrong := check(self, (*given, *named.values()), returned)):
+            raise Misfit(f"{where} {wrong} ({line_of(method)})")
+        return returned
+
+    return call
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def _problem(dataset: Any, given: tuple[Any, ...], returned: Any) -> str:
+    lacks = [name for name in PROBLEM if not hasattr(returned, name)]
+    if lacks:
+        return f"returns {_kind(returned)}, which is no problem: it lacks {', '.join(lacks)}"
+    if returned.kind != dataset.kind:
+        return f"returns a {returned.kind} problem; the class says kind = {dataset.kind!r}"
+    return ""
+
+
+def _built(model: Any, given: tuple[Any, ...], returned: Any) -> str:
+    lacks = missing(returned, model.offered())
+    return f"returns {_kind(returned)} without {', '.join(lacks)}, which offers names" if lacks else ""
+
+
+def _state(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
+    if not dataclasses.is_dataclass(returned) or isinstance(returned, type):
+        return f"returns {_kind(returned)}, must return the state, a dataclass"
+    return ""
+
+
+def _step(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        size = f" of {len(returned)}" if isinstance(returned, tuple) else ""
+        return f"returns {_kind(returned)}{size}, must return (state, info)"
+    state, info = returned
+    if wrong := _state(inference, given, state):
+        return f"{wrong}, and info"
+    if given and type(state) is not type(given[0]):
+        return (
+            f"returns a state of {type(state).__name__} for one of {type(given[0]).__name__}; both must be of one class"
+        )
+    if not isinstance(info, dict) or not all(isinstance(name, str) for name in info):
+        return f"returns {_kind(info)} for info, must return a dictionary of numbers or tensors by name"
+    odd = [
+        name for name, value in info.items() if not isinstance(value, Tensor | int | float) and not _is_scalar(value)
+    ]
+    return f"returns info[{odd[0]!r}] = {_kind(info[odd[0]])}, must be a number or a tensor" if odd else ""
+
+
+def _is_scalar(value: object) -> bool:
+    """True for numbers of NumPy, and for nothing at all, which is not recorded."""
+    return value is None or type(value).__module__ == "numpy"
+
+
+def _posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
+    if inference.variants():  # one posterior of each
+        return ""
+    lacks = [word for word in sorted(inference.gives) if not isinstance(returned, POSTERIORS[word])]
+    return f"returns {_kind(returned)} without {', '.join(lacks)}, which gives names" if lacks else ""
+
+
+def _perturbed(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
+    return _tensor_like(given[1], "x", returned) if len(given) > 1 else ""
+
+
+def _corrupted(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
+    return _tensor_like(given[0].y, "the observations", returned, finite=False)
+
+
+def _tensor_like(like: Tensor, named: str, returned: Any, finite: bool = True) -> str:
+    if not isinstance(returned, Tensor):
+        return f"returns {_kind(returned)}, must return a tensor like {named}"
+    if returned.shape != like.shape:
+        return f"returns {list(returned.shape)}, must return the shape of {named}, {list(like.shape)}"
+    if returned.dtype != like.dtype:
+        return f"returns {returned.dtype}, must return {like.dtype}, as {named}"
+    return "returns numbers that are not finite" if finite and not bool(returned.isfinite().all()) else ""
+
+
+def _acted(opponent: Any, given: tuple[Any, ...], returned: Any) -> str:
+    if not isinstance(returned, Tensor):
+        return f"returns {_kind(returned)}, must return a tensor of numbers of actions, one for each replicate"
+    replicates = len(given[1].s) if len(given) > 1 else len(returned)
+    if returned.shape != (replicates,):
+        return f"returns {list(returned.shape)}, must return an action for each replicate, [{replicates}]"
+    if opponent.third_party:
+        return ""
+    if returned.dtype != torch.long:
+        return f"returns {returned.dtype}, must return numbers of actions, torch.long"
+    return "returns an action below 0; actions are numbered from 0" if bool((returned < 0).any()) else ""
+
+
+def _estimated(gradient: Any, given: tuple[Any, ...], returned: Any) -> str:
+    if not isinstance(returned, tuple) or len(returned) != 3:
+        return f"returns {_kind(returned)}, must return (gradients, terms, state)"
+    gradients, terms, _ = returned
+    if not isinstance(gradients, list):
+        return f"returns {_kind(gradients)} for gradients, must return a list, one for each parameter"
+    return "" if isinstance(terms, dict) else f"returns {_kind(terms)} for terms, must return a dictionary of tensors"
+
+
+def _terms(block: Any, given: tuple[Any, ...], returned: Any) -> str:
+    return "" if isinstance(returned, Terms) else f"returns {_kind(returned)}, must return Terms"
+
+
+CHECKS: dict[tuple[type, str], Check] = {
+    (roles.Dataset, "load"): _problem,
+    (roles.Model, "build"): _built,
+    (roles.Inference, "init"): _state,
+    (roles.Inference, "step"): _step,
+    (roles.Inference, "posterior"): _posterior,
+    (roles.Gradient, "estimate"): _estimated,
+    (roles.Block, "terms"): _terms,
+    (attackers.Evasion, "perturb"): _perturbed,
+    (attackers.Contamination, "corrupt"): _corrupted,
+    (attackers.Opponent, "act"): _acted,
+}

@@ -1,0 +1,142 @@
+"""What the class of a user's component declares, compared with what its role asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import get_args
+
+from components.contracts import attackers, problems, roles
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.posteriors import POSTERIORS
+from components.contracts.user_code import line_of
+from components.trouble import Misfit
+
+# Methods that a class must have of its own, by the base that it derives from, and how each is written.
+METHODS: dict[type, dict[str, str]] = {
+    roles.Dataset: {"load": "load(self, rng, setting) -> Problem"},
+    roles.Model: {"build": "build(self, problem, rng) -> built model"},
+    roles.Inference: {
+        "init": "init(self, model, problem, rng) -> State",
+        "step": "step(self, state, batch, rng) -> (State, Info)",
+        "posterior": "posterior(self, state) -> Posterior",
+    },
+    roles.Gradient: {
+        "init": "init(self, module, rng) -> state",
+        "estimate": "estimate(self, module, batch, rng, state) -> (gradients, terms, state)",
+    },
+    roles.Block: {"terms": "terms(self, facts) -> Terms"},
+    attackers.Evasion: {"perturb": "perturb(self, victim, x, y, rng, eps) -> x'"},
+    attackers.Contamination: {"corrupt": "corrupt(self, clean, rng) -> observations'"},
+    attackers.Injection: {
+        "struck": "struck(self, victim, rng) -> Tensor",
+        "shift": "shift(self, victim, rng, eps, found) -> Tensor",
+    },
+    attackers.Opponent: {
+        "reset": "reset(self, seat, rng) -> state",
+        "act": "act(self, state, turn, rng) -> actions",
+        "observe": "observe(self, state, move) -> state",
+    },
+}
+
+KINDS = frozenset(get_args(problems.Kind))
+TARGETS = frozenset(get_args(problems.Target))
+VALUES = frozenset(get_args(problems.Values))
+DOMAINS = frozenset(get_args(problems.Domain))
+SEES = frozenset(get_args(problems.Sees))
+KNOWLEDGE = frozenset(get_args(attackers.Knowledge))
+
+# Of each base, the words that a class variable may hold.  "one": the variable is a word; "set": a set of words; "by": a
+# dictionary of sets of words by kind of problem.
+WORDS: dict[type, dict[str, tuple[str, frozenset[str]]]] = {
+    roles.Dataset: {
+        "kind": ("one", KINDS), "target": ("one", TARGETS), "domain": ("one", DOMAINS), "values": ("one", VALUES),
+        "simulates": ("set", frozenset(CAPABILITIES)),
+    },
+    roles.Model: {
+        "kinds": ("set", KINDS), "targets": ("set", TARGETS), "values": ("set", VALUES), "domains": ("set", DOMAINS),
+        "offers": ("set", frozenset(CAPABILITIES)), "assumes": ("set", frozenset(CAPABILITIES)),
+    },
+    roles.Inference: {
+        "kinds": ("set", KINDS), "sees": ("one", SEES), "needs": ("set", frozenset(CAPABILITIES)),
+        "needs_by_kind": ("by", frozenset(CAPABILITIES)), "instead_by_kind": ("by", frozenset(CAPABILITIES)),
+        "gives": ("set", frozenset(POSTERIORS)), "gives_by_kind": ("by", frozenset(POSTERIORS)),
+        "folds_replicates": ("set", KINDS), "makes": ("set", frozenset(CAPABILITIES)),
+    },
+    roles.Gradient: {"needs": ("set", frozenset(CAPABILITIES))},
+    attackers.Evasion: {"kinds": ("set", KINDS), "targets": ("set", TARGETS), "knowledge": ("one", KNOWLEDGE)},
+    attackers.Contamination: {
+        "kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE), "offers": ("set", frozenset(CAPABILITIES)),
+    },
+    attackers.Injection: {"kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
+    attackers.Opponent: {"kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
+}  # fmt: skip
+
+# Class variables without a default.
+REQUIRED: dict[type, tuple[str, ...]] = {
+    roles.Dataset: ("kind",),
+    roles.Model: ("kinds", "offers"),
+    roles.Inference: ("kinds", "needs", "gives"),
+    roles.Gradient: ("needs", "unbiased"),
+}
+
+
+def is_foreign(cls: type) -> bool:
+    """True for a class of a user."""
+    return cls.__module__.partition(".")[0] != "components"
+
+
+def base_of(cls: type) -> type | None:
+    """The base class of its role; None: it derives from none."""
+    return next((base for base in METHODS if issubclass(cls, base)), None)
+
+
+def check_declared(role: str, name: str, cls: type) -> None:
+    """Compares what a class of a user declares with what its role asks.
+
+    Raises:
+        Misfit: it derives from no base of its role, lacks a method or a class variable, or one holds an unknown word."""
+    where = f"{role}={name} ({line_of(cls)})"
+    base = base_of(cls)
+    if base is None:
+        raise Misfit(f"{where}: {cls.__name__} derives from no base of components.contracts; a {role} must")
+    _check_methods(where, cls, base)
+    for variable in REQUIRED.get(base, ()):
+        if not hasattr(cls, variable):
+            raise Misfit(f"{where}: {cls.__name__} has no {variable}; declare {variable}: ClassVar[…] in the class")
+    for variable, (form, words) in WORDS.get(base, {}).items():
+        _check_words(f"{where}: {variable}", getattr(cls, variable, None), form, words)
+
+
+def _check_methods(where: str, cls: type, base: type) -> None:
+    leads = base is attackers.Opponent and cls.seated is not base.seated  # type: ignore[attr-defined]
+    for method, written in METHODS[base].items():
+        if not leads and getattr(cls, method) is getattr(base, method):
+            raise Misfit(f"{where}: {cls.__name__} has no {method}; write {written}")
+
+
+def _check_words(where: str, value: object, form: str, words: frozenset[str]) -> None:
+    if value is None:
+        return
+    if form == "one":
+        _refuse_unknown(where, [value], words)
+    elif form == "by":
+        if not isinstance(value, Mapping):
+            raise Misfit(
+                f"{where} is a {type(value).__name__}, must be a dictionary of sets of words by kind of problem"
+            )
+        _refuse_unknown(where, value, KINDS)
+        for kind, some in value.items():
+            _check_words(f"{where}[{kind!r}]", some, "set", words)
+    else:
+        if not isinstance(value, set | frozenset):
+            raise Misfit(f"{where} is a {type(value).__name__}, must be a set of words, frozenset({{…}})")
+        _refuse_unknown(where, value, words)
+
+
+def _refuse_unknown(where: str, given: Iterable[object], words: frozenset[str]) -> None:
+    for word in sorted(map(str, given)):
+        if word not in words:
+            near = get_close_matches(word, words, n=1, cutoff=0.6)
+            fix = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
+            raise Misfit(f"{where}: unknown word {word!r}; {fix}")

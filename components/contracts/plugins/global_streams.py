@@ -1,0 +1,30 @@
+"""The streams of random numbers that a whole process shares: draws from them cannot be repeated."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+FIXES = {
+    "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
+    "NumPy's": "draw with numpy.random.default_rng(seed), the seed drawn from a generator of rng",
+    "PyTorch's": "give a generator of rng to what draws, or seed it inside torch.random.fork_rng()",
+}
+
+
+def stand() -> dict[str, Any]:
+    """Where each stands, by its name."""
+    _, words, position, *_ = np.random.get_state(legacy=True)
+    return {
+        "Python's": random.getstate(),
+        "NumPy's": (np.asarray(words).tobytes(), position),
+        "PyTorch's": torch.get_rng_state().numpy().tobytes(),
+    }
+
+
+def drawn_from(before: dict[str, Any]) -> str | None:
+    """The name of one that has moved since; None: none has."""
+    return next((name for name, state in stand().items() if state != before[name]), None)
