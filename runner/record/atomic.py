@@ -26,9 +26,9 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def orphans(folder: Path) -> Iterator[Path]:
-    """What ``write_bytes`` of a process that was killed has left in a folder and in those inside it."""
-    for path in (*folder.glob(".*"), *folder.glob("*/.*")):
+def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
+    """What ``write_bytes`` of a process that was killed has left in a folder, and in those ``inside`` it."""
+    for path in (*folder.glob(".*"), *(folder.glob("*/.*") if inside else ())):
         found = re.fullmatch(r"\..+\.(\d+)", path.name)
         if found and left_behind(int(found[1])):
             yield path

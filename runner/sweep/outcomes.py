@@ -12,9 +12,11 @@ from pathlib import Path
 
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
+from runner.record.lease import started
 
 SWEEP = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
 SWEPT = "RUNNER_SWEPT"  # and the keys in which they differ
+PROCESS = "RUNNER_SWEEP_PROCESS"  # and the process of the sweep, number:start
 OF_JOBS = "jobs"  # the folder of these files inside it
 STAMP = "%Y-%m-%d_%H-%M-%S"
 
@@ -81,7 +83,7 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
         return
     sweep, keys = found
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    told = {SWEEP: str(sweep), SWEPT: ",".join(keys)}
+    told = {SWEEP: str(sweep.resolve()), SWEPT: ",".join(keys), PROCESS: f"{os.getpid()}:{started(os.getpid())}"}
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     try:

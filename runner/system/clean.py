@@ -1,16 +1,19 @@
-"""``runner clean``: removes what is no result: smoke runs, what killed processes left, checkpoints of runs that are done.
+"""``runner clean``: removes what is no result: smoke runs, what killed processes left, checkpoints of runs that are done, and
+ends workers of sweeps that were killed.
 
 It lists what and how many MB, and asks first.  A run that is going is not touched, nor one whose folder holds a file of the
-name ``keep``."""
+name ``keep``, nor what a link leads to."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from runner.arguments import Parser
@@ -19,13 +22,16 @@ from runner.record.atomic import orphans
 from runner.record.facts import read
 from runner.record.lease import NAME, held, taken
 from runner.record.rebuild import KEEP, traces
+from runner.system.workers import orphaned_workers
 from runner.tables import print_table
 
 KINDS = {
     "smoke": "records of smoke runs",
     "orphans": "files and folders that killed processes left",
     "checkpoints": "checkpoints of runs that are done",
+    "workers": "workers of sweeps that were killed",
 }
+ARTEFACTS = "artefacts"  # MLflow's, which no command of ours writes piece by piece
 SHOWN = 12  # of each kind, on a terminal
 
 
@@ -35,7 +41,7 @@ class Litter:
 
     kind: str
     path: Path
-    run: Path
+    run: Path | None  # None: of no run
 
     @property
     def size(self) -> int:
@@ -46,9 +52,7 @@ class Litter:
 
 def found(output_dir: Path) -> Iterator[Litter]:
     """What lies under an output folder that is no result, of runs that are neither kept nor going."""
-    for run in sorted(output_dir.glob("*/*")):
-        if not re.fullmatch(r"[0-9a-f]{12}", run.name) or run.is_symlink() or not run.is_dir():
-            continue
+    for run in runs(output_dir):
         if (run / KEEP).exists() or held(run / NAME):
             continue
         facts = read(run)
@@ -63,10 +67,33 @@ def found(output_dir: Path) -> Iterator[Litter]:
             yield Litter("checkpoints", run / "checkpoints", run)
 
 
+def is_run(path: Path) -> bool:
+    """True for a folder that has the name of a run's."""
+    return bool(re.fullmatch(r"[0-9a-f]{12}", path.name)) and path.is_dir()
+
+
+def runs(output_dir: Path) -> list[Path]:
+    """Folders of runs under an output folder; what a link leads to is somebody else's."""
+    experiments = [folder for folder in sorted(output_dir.glob("*")) if folder.is_dir() and not folder.is_symlink()]
+    inside = (run for folder in experiments for run in sorted(folder.glob("*")))
+    return [run for run in inside if is_run(run) and not run.is_symlink()]
+
+
+def unfinished_files(output_dir: Path) -> Iterator[Litter]:
+    """What killed reports, studies and sweeps left of files that they were writing, outside the folders of runs."""
+    for place, folders, _ in os.walk(output_dir):  # links are not followed
+        folder = Path(place)
+        folders[:] = [name for name in folders if not is_run(folder / name) and name != ARTEFACTS]
+        yield from (Litter("orphans", path, None) for path in orphans(folder, inside=False) if not path.is_symlink())
+
+
 def remove(litter: Litter) -> bool:
     """Removes it, unless its run has begun to go in the meantime."""
     if not litter.path.exists():
         return False
+    if litter.run is None:
+        litter.path.unlink()
+        return True
     try:
         lease = taken(litter.run, litter.run.name)
     except ConfigError:
@@ -114,7 +141,7 @@ def main(argv: list[str]) -> int:
     """Lists, asks and removes."""
     parser = Parser(
         prog="runner clean",
-        description="Removes " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ". It lists them with "
+        description="Removes or ends " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ". It lists them with "
         "their size and asks first. Runs that are going, and runs whose folder holds a file named keep, are left alone.",
         epilog="A done run without its checkpoints shows its record as before. Exit code 0, or 2 for a mistake.",
     )  # fmt: skip
@@ -125,16 +152,26 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv[1:])
     if wrong := [kind for kind in given.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
-    output_dir = Path(given.output_dir)
-    litters = [litter for litter in found(output_dir) if litter.kind in (given.kind or KINDS)]
-    if not litters:
+    output_dir, kinds = Path(given.output_dir), given.kind or list(KINDS)
+    everything = chain(found(output_dir), unfinished_files(output_dir))
+    litters = [litter for litter in everything if litter.kind in kinds]
+    workers = list(orphaned_workers(output_dir)) if "workers" in kinds else []
+    if not litters and not workers:
         print(f"nothing to remove under {output_dir}")
         return 0
     _list(litters, output_dir)
+    for worker in workers:
+        print(f"workers: process {worker.process} of {worker.sweep}, a sweep that was killed")
     if given.dry_run or not (given.yes or _agreed()):
         print("nothing was removed")
         return 0
     sizes = [litter.size for litter in litters]
     gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
-    print(f"removed  {len(gone)} of {len(litters)}, {mb(sum(gone))}")
+    if litters:
+        print(f"removed  {len(gone)} of {len(litters)}, {mb(sum(gone))}")
+    if workers:
+        asked = sum(worker.stop() for worker in workers)
+        print(
+            f"asked    {asked} of {len(workers)} workers to end; give the command again to end those that were at work"
+        )
     return 0

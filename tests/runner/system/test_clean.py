@@ -1,11 +1,16 @@
 """``runner clean`` removes what is no result, and nothing that is kept or going."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from runner.mistakes import ConfigError
-from runner.record.lease import taken
+from runner.record.lease import started, taken
 from runner.system.clean import main
 
 
@@ -67,3 +72,50 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
     assert "nothing to remove" in capsys.readouterr().out
     with pytest.raises(ConfigError, match="clean: smokes is none of smoke, orphans, checkpoints"):
         main([*clean, "smokes"])
+
+
+def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_not_followed(tmp_path, capsys):
+    outputs, elsewhere = tmp_path / "outputs", tmp_path / "elsewhere"
+    report = outputs / "studies" / "mine" / "report"
+    report.mkdir(parents=True)
+    left = [report / ".report.html.999999999", outputs / "studies" / "mine" / ".study.yaml.999999999"]
+    for path in left:
+        path.write_text("half")
+    (report / "report.html").write_text("whole")
+    (report / f".table.csv.{os.getppid()}").write_text("being written")
+    smoke = record(elsewhere, "1" * 12, smoke=True)
+    (elsewhere / "toy" / ".note.999999999").touch()
+    (outputs / "linked").symlink_to(elsewhere / "toy")
+    assert main(["clean", "--output-dir", str(outputs), "--yes"]) == 0
+    assert "files and folders that killed processes left: 2" in capsys.readouterr().out
+    assert not any(path.exists() for path in left)
+    assert sorted(path.name for path in report.iterdir()) == [f".table.csv.{os.getppid()}", "report.html"]
+    assert (smoke / "run.json").is_file()
+    assert (elsewhere / "toy" / ".note.999999999").is_file()
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_workers_of_a_killed_sweep_are_found_and_ended(tmp_path, capsys):
+    """One of a sweep that is gone, one of a sweep that lives, and one of another output folder."""
+    command = [sys.executable, "-c", "import time; time.sleep(60)", "loky"]
+    ours, gone = f"{os.getpid()}:{started(os.getpid())}", "999999999:1"
+    given = [(gone, "outputs"), (ours, "outputs"), (gone, "elsewhere")]
+    workers = []
+    for process, folder in given:
+        environment = {"RUNNER_SWEEP_PROCESS": process, "RUNNER_SWEEP": str(tmp_path / folder / "sweeps" / "1")}
+        workers.append(subprocess.Popen(command, env=os.environ | environment))
+    try:
+        clean = ["clean", "--output-dir", str(tmp_path / "outputs")]
+        while f"process {workers[0].pid} of" not in capsys.readouterr().out:
+            assert main([*clean, "--dry-run"]) == 0
+        assert main([*clean, "workers", "--yes"]) == 0
+        said = capsys.readouterr().out
+        assert "asked    1 of 1 workers to end" in said
+        assert workers[0].wait(20) == -signal.SIGTERM
+        assert [worker.poll() for worker in workers[1:]] == [None, None]
+        assert main([*clean, "smoke"]) == 0
+        assert "nothing to remove" in capsys.readouterr().out
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()

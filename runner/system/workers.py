@@ -1,0 +1,63 @@
+"""Workers of sweeps that go on though the sweep was killed: found by what the sweep has put in their environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.record.lease import started
+from runner.sweep.outcomes import PROCESS, SWEEP
+
+PROCESSES = Path("/proc")
+WORKER, TRACKER = (
+    b"loky",
+    b"resource_tracker",
+)  # words in the command line of joblib's workers; a tracker ends with them
+
+
+@dataclass(frozen=True)
+class OrphanedWorker:
+    """A process of a sweep whose own process is gone."""
+
+    process: int
+    start: str  # when it began: numbers are used again
+    sweep: Path
+
+    def stop(self) -> bool:
+        """Asks it to finish its step, write a checkpoint and end its job, or to end where it has none; False: it is no more."""
+        if started(self.process) != self.start:
+            return False
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(self.process, signal.SIGTERM)
+            return True
+        return False
+
+
+def orphaned_workers(output_dir: Path) -> Iterator[OrphanedWorker]:
+    """Those of sweeps under an output folder, on this machine."""
+    for folder in sorted(PROCESSES.glob("[0-9]*")):
+        environment = _environment(folder)
+        holder, sweep = environment.get(PROCESS, ""), Path(environment.get(SWEEP, ""))
+        process, _, start = holder.partition(":")
+        if not process.isdecimal() or started(int(process)) == start:
+            continue
+        command = _bytes(folder / "cmdline")
+        if WORKER in command and TRACKER not in command and sweep.is_relative_to(output_dir.resolve()):
+            number = int(folder.name)
+            yield OrphanedWorker(number, started(number), sweep)
+
+
+def _bytes(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """What a process was given; nothing where it is another user's."""
+    words = (word.decode(errors="replace").partition("=") for word in _bytes(folder / "environ").split(b"\0"))
+    return {name: value for name, _, value in words}
