@@ -127,6 +127,22 @@ class AgentLeaves(Plain):
         return {agent: agent == "a" for agent in self.agents}
 
 
+class Loud(Plain):
+    """Observes 50 numbers up to 255."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.place = Box(0, 255, (50,))
+
+    def reset(self, seed=None, options=None):
+        _, infos = super().reset(seed)
+        return dict.fromkeys(infos, np.full(50, 255.0)), infos
+
+    def step(self, actions):
+        seen, *rest = super().step(actions)
+        return dict.fromkeys(seen, np.full(50, 255.0)), *rest
+
+
 class Short(Plain):
     """Half of the episodes are over before the first move; the others have one, which pays 1."""
 

@@ -93,6 +93,11 @@ def line_of(thing: object) -> str:
     return f"{Path(place[0]).name}, line {place[1]}"
 
 
+def _is_users_own(thing: object) -> bool:
+    place = _file_and_line(thing)
+    return place is not None and is_users(place[0])
+
+
 def raised_by_user(error: BaseException) -> bool:
     """True where an error came by a line of the user's code."""
     return any(is_users(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
@@ -105,8 +110,7 @@ def line_raised(error: BaseException, whose: object = None) -> str:
         return f"{Path(error.filename).name}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if is_users(frame.filename)]
-    place = None if whose is None else _file_and_line(whose)
-    if not theirs and place is not None and is_users(place[0]):
+    if not theirs and whose is not None and _is_users_own(whose):
         return line_of(whose)
     others = [frame for frame in frames if not frame.filename.startswith("<") and not _is_ours(Path(frame.filename))]
     last = next(reversed(theirs or others), None)
@@ -122,7 +126,8 @@ def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
         reason = f"it ends the process{f' ({reason})' if reason else ''}"
     where = line_raised(error, whose)
     said = f": {reason}" if reason else ""
-    return Misfit(f"{what}: {type(error).__name__}{said}{f' ({where}); mend it there' if where else ''}")
+    fix = "; mend it there" if raised_by_user(error) or (whose is not None and _is_users_own(whose)) else ""
+    return Misfit(f"{what}: {type(error).__name__}{said}{f' ({where}){fix}' if where else ''}")
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from components.trouble import NumericalTrouble
+
 PolicyName = Literal["epsilon_greedy", "softmax"]
 Ties = Literal["shared", "first", "last"]
 
@@ -30,6 +32,15 @@ def probabilities(
         highest = highest & (highest.cumsum(-1) == highest.sum(-1, keepdim=True))
     best = highest.to(values.dtype)
     return best * ((1 - epsilon) / best.sum(-1, keepdim=True)) + epsilon / values.shape[-1]
+
+
+def check_finite(p: Tensor, player: str) -> None:
+    """Raises NumericalTrouble where a policy p [R, A] is not finite, as that of action values that have overflowed."""
+    if not bool(p.isfinite().all()):
+        raise NumericalTrouble(
+            f"{player}: the policy is not finite",
+            f"lower {player}.alpha or lr, or observe smaller numbers (divide by 255)",
+        )
 
 
 def draw_action(p: Tensor, generator: torch.Generator) -> Tensor:

@@ -13,7 +13,7 @@ from components.contracts.attackers import Knowledge, Opponent
 from components.contracts.games import Agent, Move, Seat, Turn
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
-from components.maths.policies import draw_action
+from components.maths.policies import check_finite, draw_action
 from components.problems.episodes.transition import Transition
 from components.registry import register
 from components.trouble import Misfit
@@ -60,9 +60,14 @@ class Learner(Opponent[Learning]):
         return Learning(self._agent.sit(seat.values, seat, rng))
 
     def act(self, state: Learning, turn: Turn, rng: Rng) -> Tensor:
-        """b ~ his policy [R] long."""
+        """b ~ his policy [R] long.
+
+        Raises:
+            NumericalTrouble: action values have grown beyond all bounds."""
         self._agent.look(state.mind, turn.policy)
-        return draw_action(self.policy_in(state, turn.s, turn.episode), rng.attack)
+        policy = self.policy_in(state, turn.s, turn.episode)
+        check_finite(policy, "attacker.agent")
+        return draw_action(policy, rng.attack)
 
     def policy_in(self, state: Learning, s: Tensor, episode: int) -> Tensor:
         """Probabilities of his actions [R, B]."""

@@ -47,7 +47,7 @@ class ParallelGame:
         with blamed(f"{where}: unwrapped", type(made)):
             kind = type(made.unwrapped)  # the user's own class, below PettingZoo's wrappers
         self._code = {method: vars(kind).get(method, kind) for method in ("reset", "step", "close")}
-        with blamed(f"{where}: possible_agents", type(made)):
+        with blamed(f"{where}: possible_agents, which must name all players that there can be", type(made)):
             players = list(made.possible_agents)
         names = [str(player) for player in players]
         if len(set(names)) < len(names):

@@ -80,6 +80,8 @@ class PettingZoo(Dataset[Game]):
             missing = error.__cause__
             if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(f"{missing.name}."):
                 raise Misfit(f"{where}: {missing}; is the folder of {name} on PYTHONPATH?") from missing
+            if isinstance(missing, ModuleNotFoundError):
+                raise Misfit(f"{where}: needs {missing.name}, which is not installed; install it with pip") from missing
             raise
         maker = vars(module).get(function)
         if not callable(maker):

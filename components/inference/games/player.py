@@ -14,6 +14,7 @@ from components.contracts.games import Seat
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.maths.policies import check_finite
 from components.posteriors.play import Play
 from components.problems.episodes.episode import Episode
 from components.problems.episodes.standing import Standing
@@ -84,7 +85,10 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         return state, batch.play(state.standing, rng, choose, learn)
 
     def posterior(self, state: Playing[K]) -> Play:
-        """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B]."""
+        """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B].
+
+        Raises:
+            NumericalTrouble: action values have grown beyond all bounds."""
         episode, s = max(0, state.standing.episodes - 1), state.standing.s
 
         def think(s: Tensor) -> Tensor:
@@ -94,6 +98,7 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
             return self.policy_at(state.mind, s, episode).clone()
 
         standing = state.standing
+        check_finite(policy(s), "inference")
         forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
         beside, firsts = standing.earned_beside, standing.first_actions

@@ -168,3 +168,15 @@ def test_shares_of_no_moves_at_all_are_no_scores():
         "first_action": [0.5],
         "first_action_opponents": [0.5],
     }
+
+
+def test_action_values_that_overflow_are_no_result():
+    """Observations of hundreds of large numbers, at a learning rate that is too high for them."""
+    from components.trouble import NumericalTrouble
+
+    idle = component("attacker", "fixed_policy", plays="random")
+    with pytest.raises(NumericalTrouble, match=r"inference: the policy is not finite; lower inference.alpha"):
+        game("Loud", learner("q_learning"), opponent=idle, episodes=60, kwargs={"limit": 5})
+    with pytest.raises(NumericalTrouble, match=r"attacker.agent: the policy is not finite; lower attacker.agent.alpha"):
+        game("Loud", learner("q_learning", alpha=1e-9), opponent=component("attacker", "learner", agent=learner("q_learning")),
+             episodes=60, kwargs={"limit": 5})  # fmt: skip

@@ -1,0 +1,64 @@
+"""Environments that PettingZoo ships: each is played, or refused in one line."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import pytest
+from configured import component, load
+from small_games import play
+
+from components.trouble import Misfit
+
+pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
+
+PLAYED = "played"
+BED = {
+    "test.example_envs.generated_agents_parallel_v0": "possible_agents, which must name all players",
+    "test.example_envs.generated_agents_parallel_cust_agentid_v0": "possible_agents, which must name all players",
+    "test.example_envs.generated_agents_env_action_mask_info_v0": "no function or class 'parallel_env'; its env plays in turns",
+    "test.example_envs.generated_agents_env_action_mask_obs_v0": "no function or class 'parallel_env'; its env plays in turns",
+    "test.example_envs.generated_agents_env_v0": "no function or class 'parallel_env'; its env plays in turns",
+    "classic.rps_v2": PLAYED,
+    "classic.tictactoe_v3": "no function or class 'parallel_env'; its env plays in turns",
+    "classic.connect_four_v3": "no function or class 'parallel_env'; its env plays in turns",
+    "classic.chess_v6": "no function or class 'parallel_env'; its env plays in turns",
+    "classic.go_v5": "no function or class 'parallel_env'; its env plays in turns",
+    "classic.hanabi_v5": "no function or class 'parallel_env'; its env plays in turns",
+    "classic.leduc_holdem_v4": "no function or class 'parallel_env'; its env plays in turns",
+    "sisl.multiwalker_v9": "actions of walker_0 are Box; only Discrete ones can be played here",
+    "sisl.pursuit_v5": PLAYED,
+    "butterfly.knights_archers_zombies_v11": PLAYED,
+    "butterfly.pistonball_v6": "actions of piston_0 are Box; only Discrete ones can be played here",
+    "atari.pong_v3": PLAYED,
+}
+SLOW = {"sisl.pursuit_v5", "butterfly.knights_archers_zombies_v11", "atari.pong_v3"}
+MISSING = ("needs", "which is not installed")  # of packages that these ask for
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in BED])
+def test_an_environment_of_pettingzoos_own_is_played_or_refused_in_one_line(name, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    warnings.simplefilter("ignore")
+    env = f"pettingzoo.{name}"
+    refusal = ""
+    try:
+        game, rng = load("pettingzoo", env=env, replicates=2, episodes=2, horizon=10)
+    except Misfit as error:
+        refusal = str(error)
+    if refusal:
+        assert refusal.startswith(f"dataset.env={env}: ")
+        assert len(refusal.splitlines()) == 1
+        assert BED[name] in refusal or all(word in refusal for word in MISSING)
+        return
+    assert BED[name] == PLAYED
+    inference = component("inference", "q_learning", alpha=1e-9)
+    game.attacker = component("attacker", "learner", agent=inference)
+    model = component("model", "q_linear").build(game, rng)
+    assert play(game, inference, model=model)[1].rewards.shape == (2, 2)
+
+
+def test_two_or_more_of_them_are_there_to_be_tried():
+    for name in ("test.example_envs.generated_agents_parallel_v0", "classic.hanabi_v5"):
+        assert importlib.import_module(f"pettingzoo.{name}")
