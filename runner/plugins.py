@@ -24,10 +24,10 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
     Raises:
         ConfigError: one cannot be imported; the message says in which file and line it broke.
     """
-    from components.contracts.user_code import no_sudden_exit  # imports pydantic: only runs with plug-ins pay for it
-
     for given in modules:
         module = module_name(given, key)
+        from components.contracts.user_code import no_sudden_exit  # imports pydantic: plug-ins alone pay for it
+
         try:
             with no_sudden_exit():
                 importlib.import_module(module)
