@@ -20,7 +20,8 @@ SHOWN = 12  # names of classes in a complaint
 class Targeted(BaseModel):
     """An attack that wants one class to be predicted, or (``target`` null) any but the true one."""
 
-    target: int | str | None  # by its label in the data: a text, or a number
+    # class that the attack wants to be predicted, by its label in the data; null: any but the true one
+    target: int | str | None
     _number: int | None = PrivateAttr(default=None)  # of that class; None: not asked for yet
 
     @property

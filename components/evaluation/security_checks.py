@@ -103,8 +103,8 @@ def telling_size(rows: pd.DataFrame) -> float:
 class References:
     """Attacks on a few rows of the test set, by which the attack under test and the victim's gradient are judged.
 
-    Each climb is made once along the criterion of the attack under test, and once along the margin, which neither the
-    scale of the logits nor their saturation flattens."""
+    Each climb is made along the criterion of the attack under test, along the margin, which neither the scale of the logits
+    nor their saturation flattens, and along the cross entropy, which weighs all classes, not the nearest alone."""
 
     victim: Victim
     x: Tensor  # [B, D]
@@ -116,8 +116,8 @@ class References:
 
     @property
     def criteria(self) -> list[Criterion]:
-        """The attack's own criterion and the margin."""
-        return list(dict.fromkeys((self.criterion, "margin")))
+        """The attack's own criterion, and the two that no attack should be without."""
+        return list(dict.fromkeys((self.criterion, "margin", "cross_entropy")))
 
     def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
         """x' of a climb that does not stop at success; keys are those of ``Ascent``, and ``eps``."""

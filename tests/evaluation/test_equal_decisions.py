@@ -89,6 +89,9 @@ GRID = [
     ),
     *(("sgld_attack", norm, {"norm": norm}) for norm in SIZES),
     *(("deepfool", norm, {"norm": norm}) for norm in ("linf", "l2")),
+    *(("apgd", norm, {"norm": norm, "steps": 30}) for norm in SIZES),
+    ("apgd", "linf", {"criterion": "dlr", "n_targets": 3, "steps": 20}),
+    *(("fab", norm, {"norm": norm, "steps": 15, "n_targets": 3}) for norm in SIZES),
     ("cw", "l2", {}),
     ("square", "linf", {"queries": 200}),
 ]

@@ -9,7 +9,7 @@ import torch
 from small_victims import F64, Softmax, generator, images
 
 from components.attackers.attacked import Attacked
-from components.attackers.criteria import CRITERIA, certainty, summed, summed_slope
+from components.attackers.criteria import CRITERIA, SPREAD, certainty, summed, summed_slope
 from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
 from components.trouble import Misfit
@@ -113,7 +113,7 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         y[:15] = logits.mean(0).argmax(-1)[:15]  # right labels are the ones whose 1 - p has no digits
         y[3, 0] = y[4] = -1
         spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
-        leaf = (logits * (10.0 / spread).clamp_max(1.0)[:, None, None]).requires_grad_(True)
+        leaf = (logits * (SPREAD / spread).clamp_max(1.0)[:, None, None]).requires_grad_(True)
         (exact,) = torch.autograd.grad(summed(Categorical(leaf), y).sum(), leaf)
         ours = summed_slope(Categorical(logits.to(dtype)), y, soften=True).double()
         size = exact.abs().amax((0, 2, 3), keepdim=True).clamp_min(1e-300)
