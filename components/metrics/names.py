@@ -7,9 +7,10 @@ follow it unless the user says where to."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from components.contracts.problems import Kind, Target
+if TYPE_CHECKING:  # whoever asks for a direction alone needs no torch
+    from components.contracts.problems import Kind, Target
 
 _DRAWS = {"ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi", "weight_ess", "pareto_k"}
 _DECISIONS = {
@@ -21,7 +22,7 @@ _GRADIENTS = {
 }  # fmt: skip
 _SALES = {
     "mape", "mape_zeros", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found",
-    "idle_kept", "per_unit", "per_unit_sd",
+    "idle_kept", "per_unit", "per_unit_sd", "mape_zeros",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
 _REAL_SCORES, _CLASS_SCORES = {"rmse", "crps", "coverage90"}, {"accuracy", "ece", "auc"}  # of supervised problems

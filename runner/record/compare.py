@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from components.metrics.names import better
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.checks import failed, verdict
@@ -21,6 +22,7 @@ from runner.record.outcomes import McNemar, compare_outcomes
 from runner.record.record import find
 from runner.standard_error import mean_se
 from runner.tables import print_table
+from runner.terminal.streams import is_terminal
 
 ABSENT = "—"
 Row = list[str]
@@ -162,6 +164,12 @@ def metrics_of(runs: Iterable[Compared]) -> list[str]:
     return sorted(dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name)
 
 
+def directions(rows: list[Row]) -> list[Row]:
+    """The rows with the direction of each score beside its name, as somebody at a terminal reads them."""
+    arrows = {"higher": " ↑", "lower": " ↓", None: ""}
+    return [[f"{name}{arrows[better(name)]}", *cells] for name, *cells in rows]
+
+
 def result_rows(runs: list[Compared]) -> list[Row]:
     """Each metric's mean ± SE in every run."""
     return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in metrics_of(runs)]
@@ -221,7 +229,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
-        "side by side: mean ± standard error over replicates, and the difference of each from the first, with p of "
+        "side by side: mean ± standard error over replicates (on a terminal ↑ marks scores that are better the higher, ↓ the "
+        "lower), and the difference of each from the first, with p of "
         "the two-sided signed-rank test where replicates are paired (the same seed and data) and five or more, "
         "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
         "McNemar's exact test over the test labels that one alone predicts rightly.",
@@ -240,6 +249,8 @@ def main(argv: list[str]) -> int:
     _section("run", "", labels, fact_rows(runs))
     _section("config", "no difference" if not config else "", labels, config)
     results, apart = result_rows(runs), difference_rows(runs)
+    if is_terminal(sys.stdout):
+        results, apart = directions(results), directions(apart)
     if len(runs) == 2:  # one column more
         _section("result", "none has a result yet", [*labels, "difference"], _side_by_side(results, apart))
     else:

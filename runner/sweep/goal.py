@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from components.contracts.problems import Kind, Target, Values
 from components.metrics.names import base_name, score_names
 from runner.compose.overrides import explicit_keys, without_hydra
 from runner.mistakes import ConfigError, nearest
@@ -14,6 +13,8 @@ from runner.sweep.objectives import Objective
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+    from components.contracts.problems import Kind, Target, Values
 
 WITH_TEST_ROWS = ("supervised", "unlabelled")  # kinds of problems of which ``validation`` can hold rows out
 MEND = "validation=0.2 searches on training rows held out instead"

@@ -13,7 +13,16 @@ import pytest
 import yaml
 
 from runner.mistakes import ConfigError
-from runner.record.compare import config_rows, difference, difference_rows, load, main, result_rows, warnings
+from runner.record.compare import (
+    config_rows,
+    difference,
+    difference_rows,
+    directions,
+    load,
+    main,
+    result_rows,
+    warnings,
+)
 
 
 def record(outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts) -> Path:
@@ -175,3 +184,8 @@ def test_it_needs_no_torch(tmp_path):
         "sys.exit(code or 'torch' in sys.modules or 'mlflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_scores_that_have_a_direction_say_so_on_a_terminal():
+    rows = directions([["accuracy", "0.9"], ["nlpp/a", "1"], ["clusters", "3"]])
+    assert rows == [["accuracy ↑", "0.9"], ["nlpp/a ↓", "1"], ["clusters", "3"]]

@@ -23,7 +23,7 @@ from runner.execution.signals import Interrupted, Pruned
 from runner.mistakes import ConfigError
 from runner.sweep.objectives import Objective
 from runner.sweep.optuna_sweeper import register
-from runner.sweep.search_space import distribution, sampler, storage
+from runner.sweep.search_space import absolute, distribution, sampler, storage
 from runner.sweep.study_facts import apart, facts_before, facts_of, name_of
 from runner.sweep.trial import VARIABLE, report_to_trial
 
@@ -364,3 +364,10 @@ def quadratic_with_process(cfg: DictConfig) -> float:
     assert HydraConfig.get().job.num is not None
     report(1, {"loss": quadratic(cfg)})
     return quadratic(cfg)
+
+
+def test_trials_of_an_output_folder_of_any_name_lie_in_it(tmp_path):
+    folder = tmp_path / "a %41 b?x=1#y"
+    optuna.create_study(study_name="s", storage=storage(absolute(f"sqlite:///{folder}/optuna.db")))
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert (folder / "optuna.db").is_file()
