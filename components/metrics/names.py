@@ -22,7 +22,7 @@ _GRADIENTS = {
 }  # fmt: skip
 _SALES = {
     "mape", "mape_zeros", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found",
-    "idle_kept", "per_unit", "per_unit_sd", "mape_zeros",
+    "idle_kept", "per_unit", "per_unit_sd",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
 _REAL_SCORES, _CLASS_SCORES = {"rmse", "crps", "coverage90"}, {"accuracy", "ece", "auc"}  # of supervised problems
@@ -138,7 +138,7 @@ NEITHER = frozenset({
     "missing", "beta_selected", "beta_of_replicate", "beta_most_often", "cumulative", "cumulative_observed", "effect",
     "inclusion", "long_run", "plan_share", "equal_share", "random_rmse", "random_nmse", "doubled",
     "reward_opponents", "recent_reward_opponents", "equilibria", "belief", "reward_sd", "first_action",
-    "first_action_opponents", "per_unit", "per_unit_sd",
+    "first_action_opponents", "per_unit", "per_unit_sd", "mape_zeros",
 })  # fmt: skip
 PREFIXES = frozenset(
     {"one_ahead", "late"}
