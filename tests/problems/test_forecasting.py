@@ -91,7 +91,7 @@ def test_a_table_of_what_is_forecast_and_no_score_of_what_is_still_to_come():
     found = problem.forecast(posterior, Streams(0))
     assert table["time"].tolist() == [1, 2, 3, 4]
     assert table["mean"].tolist() == pytest.approx(found.mean[:, 0].tolist())
-    assert table["upper"].tolist() == pytest.approx(found.quantile(0.975)[:, 0].tolist())
+    assert table["upper95"].tolist() == pytest.approx(found.quantile(0.975)[:, 0].tolist())
     assert table["observed"].tolist() == problem.future[0, :, 0].tolist()
     problem.future = torch.full_like(problem.future, math.nan)
     assert set(problem.score(posterior, Streams(0))).isdisjoint({"mae", "crps", "coverage95"})
