@@ -34,6 +34,11 @@ from runner.mistakes import ConfigError, reading, shown_path
 OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
 NONE = ("null", "none", "None", "")  # values that leave a role out
+HYDRA_PLACES = {  # as conf/config.yaml has them
+    "hydra.sweep.dir": "${output_dir}/multirun/${now:%Y-%m-%d_%H-%M-%S}",
+    "hydra.sweep.subdir": "${hydra.job.num}",
+    "hydra.output_subdir": None,
+}
 _ABSENT = object()
 
 _files: dict[tuple[str, str, int], ConfigResult] = {}  # what was read, by file and the time of its last change
@@ -124,6 +129,7 @@ def _compose(
         with open_dict(cfg):
             cfg.pop(role)
     refuse_foreign_code(cfg)
+    refuse_foreign_places(cfg, {word.partition("=")[0].lstrip("+") for word in overrides})
     return cfg
 
 
@@ -178,6 +184,31 @@ def refuse_foreign_code(cfg: DictConfig) -> None:
                 raise ConfigError(f"{path}={value}: logging is built from Python's own classes alone; leave it out")
     if own and own["run"]["dir"] != ".":
         raise ConfigError(f"hydra.run.dir={own['run']['dir']}: runs are recorded under output_dir; set output_dir=…")
+
+
+def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
+    """Refuses a config file that sets variables of the environment, or places of Hydra's own files; the command line, whose
+    keys are ``given``, may.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    own: Any = OmegaConf.to_container(cfg, resolve=False).get("hydra") or {}  # type: ignore[union-attr]
+    if not own:
+        return
+    for name, value in (own["job"].get("env_set") or {}).items():
+        key = f"hydra.job.env_set.{name}"
+        if not given & {key, "hydra.job.env_set"}:
+            raise ConfigError(
+                f"{key}={value}: a config sets no variable of the environment; set it where you start runner"
+            )
+    for key, usual in HYDRA_PLACES.items():
+        *above, last = key.split(".")
+        value = own
+        for part in above[1:]:
+            value = value[part]
+        if value.get(last) != usual and key not in given:
+            raise ConfigError(f"{key}={value.get(last)}: a config says nothing of Hydra's own files; set output_dir=…")
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:

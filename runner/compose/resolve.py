@@ -225,7 +225,8 @@ def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
         for word in name.split("."):
             value = value.get(word) if isinstance(value, dict) else None
         if value is not None and name.split(".")[0] not in NOT_SIGNED:
-            shown = value.get("name") if isinstance(value, dict) else json.dumps(value, ensure_ascii=False).strip('"')
+            is_component = isinstance(value, dict) and "name" in value
+            shown = value["name"] if is_component else json.dumps(value, ensure_ascii=False).strip('"')
             found.append(f"{name}={shown}")
     return found
 

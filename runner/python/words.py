@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from os import PathLike, fspath
 
+from components import registry
+from components.registry import CHOSEN
+from runner.compose.parts import component_defaults, known
 from runner.mistakes import ConfigError
 
 # What Hydra's grammar reads as a string without quotes, and not as a number or a word of its own.
@@ -20,11 +23,45 @@ def words_of(keys: Mapping[str, object]) -> list[str]:
     Raises:
         ConfigError: a value that no YAML holds.
     """
-    return [f"{key}={written(value, key)}" for key, value in flat(keys)]
+    return [f"{key}={written(value, key)}" for key, value in flat(keys, chosen_names(keys))]
 
 
-def flat(keys: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+def chosen_names(keys: Mapping[str, object]) -> dict[str, str]:
+    """The component of each role that the keywords name."""
+    named = {role: keys.get(role) for role in CHOSEN}
+    found = {role: value.get("name") if isinstance(value, Mapping) else value for role, value in named.items()}
+    return {role: name for role, name in found.items() if isinstance(name, str)}
+
+
+def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
+    """True if a key of a component holds a mapping of the user's own: nothing, or an empty one, lies there by default, and no
+    component does.  Below any other mapping single keys can be set."""
+    role, *keys = path.split(".")
+    if role not in CHOSEN or not keys:
+        return False
+    names = [chosen[role]] if role in chosen else sorted(registry.names(role))
+    defaults = []
+    for name in names:
+        if registry.file(role, name) is None:
+            continue  # of a plug-in, which is not imported yet
+        node: object = component_defaults(role, name)
+        for key in keys[:-1]:
+            node = node.get(key) if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping) and keys[-1] in node:
+            holds_part = keys[0] in known(role, {"name": name}, role).holds
+            defaults.append(not holds_part and (node[keys[-1]] is None or node[keys[-1]] == {}))
+    return bool(defaults) and all(defaults)
+
+
+def flat(
+    keys: Mapping[str, object], chosen: Mapping[str, str] | None = None, above: str = ""
+) -> Iterator[tuple[str, object]]:
     """Dotted keys and their values; the name of a component is the value of the key that holds it, and comes first.
+
+    Args:
+        keys: what was asked for.
+        chosen: the component of each role that is named; None: ``keys`` are a whole config, of which every key is a row.
+        above: the key that holds ``keys``, with a dot behind it.
 
     Raises:
         ConfigError: a key that is no word."""
@@ -32,10 +69,11 @@ def flat(keys: Mapping[str, object], above: str = "") -> Iterator[tuple[str, obj
         if not isinstance(key, str):
             raise ConfigError(f"{above}{key}: a key is a word, not {type(key).__name__}")
         path = f"{above}{key}"
-        if isinstance(value, Mapping) and value:
+        whole = chosen is not None and isinstance(value, Mapping) and is_one_value(path, chosen)
+        if isinstance(value, Mapping) and value and not whole:
             if "name" in value:
                 yield path, value["name"]
-            yield from flat({k: v for k, v in value.items() if k != "name"}, f"{path}.")
+            yield from flat({k: v for k, v in value.items() if k != "name"}, chosen, f"{path}.")
         else:
             yield path, value
 

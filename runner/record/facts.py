@@ -52,6 +52,8 @@ def _believed(facts: Any) -> bool:
         return False
     if not all(isinstance(facts[key], of) for key, of in (HOLDS | SINCE).items() if key in facts):
         return False
+    if facts["state"] == "done" and not facts["finished"] and not facts["result"]:
+        return False  # nothing was computed
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
         return True
     result = gathered(facts["finished"], facts["vectorised"])
@@ -68,5 +70,8 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def complete(facts: dict[str, Any] | None, signature: str) -> bool:
-    """Whether the facts of a record are all there, and are those of a run of that signature."""
-    return facts is not None and facts.keys() >= HOLDS.keys() and facts["signature"] == signature
+    """Whether the facts of a record are all there, and are those of a run of that signature; one that is said to be done has
+    finished something."""
+    if facts is None or not facts.keys() >= HOLDS.keys() or facts["signature"] != signature:
+        return False
+    return facts["state"] != "done" or bool(facts["finished"])

@@ -19,6 +19,11 @@ def inside(folder: Path, name: str, key: str) -> Path:
     return folder / name
 
 
+def lies_inside(folder: Path, path: Path) -> bool:
+    """True if a path, links followed, lies in a folder."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 def refuse_links(folder: Path) -> None:
     """Refuses a folder that is about to be written to and holds a link to elsewhere: what is written there would go there.
 
@@ -37,6 +42,6 @@ def real_file(folder: Path, name: str, key: str) -> Path:
         ConfigError: the name, or what it is a link to, lies elsewhere.
     """
     path = inside(folder, name, key)
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if not lies_inside(folder, path):
         raise ConfigError(f"{key}={name!r}: is a link that leads out of {folder}; remove it")
     return path

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from runner.record.checks import combined
 from runner.record.code import has_changes
 from runner.record.compare import flat
+from runner.record.inside import lies_inside
 from runner.report.figures.charts import numbers
 from runner.report.results import Laid
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -29,7 +30,7 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
     for config in configs:
         shared = {key: value for key, value in shared.items() if config.get(key) == value}
     places = [snapshot.folder(run) if snapshot and run.signature else None for run in runs]
-    pictures = [sorted(place.glob("figures/*.png")) if place else [] for place in places]
+    pictures = [pictures_of(place) if place else [] for place in places]
     embed = sum(picture.stat().st_size for found in pictures for picture in found) <= INSIDE
     index = {place: i for i, place in enumerate(places) if place}
     cells = [
@@ -95,6 +96,11 @@ def _run(
         "figures": [{"name": p.stem, "source": _embedded(p) if embed else _link(p, folder)} for p in pictures],
         "record": _link(place, folder) if place and place.is_dir() else "",
     }
+
+
+def pictures_of(record: Path) -> list[Path]:
+    """The figures that lie in a record; a link to a file elsewhere is no figure of it."""
+    return [path for path in sorted(record.glob("figures/*.png")) if lies_inside(record, path)]
 
 
 def _embedded(picture: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -20,8 +21,10 @@ from runner.compose import guard
 from runner.csv_cells import as_meant, as_word
 from runner.mistakes import ConfigError
 from runner.plugins import ask_whether_known
+from runner.record.facts import complete, read
 from runner.record.inside import inside, real_file
 from runner.record.record import Record
+from runner.report.details import pictures_of
 from runner.report.report import markdown
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition
@@ -249,3 +252,45 @@ def test_a_report_of_hostile_words(own, monkeypatch, capfd):
     assert "<script>" not in text
     with (folder / "mine.csv").open(newline="") as file:
         assert [row["column"] for row in csv.DictReader(file)] == ["'@a|b"]
+
+
+# ---- what a config file says of the machine -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        ({"job": {"env_set": {"LD_PRELOAD": "mine.so"}}}, "hydra.job.env_set.LD_PRELOAD=mine.so: "),
+        ({"sweep": {"dir": "/elsewhere"}}, "hydra.sweep.dir=/elsewhere: "),
+        ({"sweep": {"subdir": "../x"}}, "hydra.sweep.subdir=../x: "),
+        ({"output_subdir": "x"}, "hydra.output_subdir=x: "),
+    ],
+)
+def test_a_config_file_sets_no_environment_and_no_place_of_hydra(tmp_path, monkeypatch, capfd, content, key):
+    path = tmp_path / "conf" / "experiment" / "theirs.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("# @package _global_\n" + yaml.safe_dump({"hydra": content}))
+    argv = ["--config-dir", str(tmp_path / "conf"), "+experiment=theirs", "dataset=gaussian", "model=target_density"]
+    code, _, told = call(monkeypatch, capfd, *argv, "inference=hmc", "steps=3", f"output_dir={tmp_path}")
+    assert code == 2
+    assert told.startswith(key)
+    assert not (tmp_path / "custom").exists()
+
+
+def test_a_link_among_the_figures_of_a_record_is_not_in_a_report(tmp_path):
+    record = tmp_path / "record"
+    (record / "figures").mkdir(parents=True)
+    (record / "figures" / "own.png").write_bytes(b"own")
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (record / "figures" / "theirs.png").symlink_to(tmp_path / "secret.png")
+    assert pictures_of(record) == [record / "figures" / "own.png"]
+
+
+@pytest.mark.parametrize(("finished", "believed"), [({}, False), ({"0": {"rmse": 1.0}}, True)])
+def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(tmp_path, finished, believed):
+    facts = {
+        "state": "done", "experiment": "e", "signature": "s", "data": "d", "choice": {}, "seed": 0, "replicates": 1,
+        "smoke": False, "started": "", "seconds": 1.0, "finished": finished, "vectorised": False,
+        "result": {name: [value] for name, value in finished.get("0", {}).items()},
+    }  # fmt: skip
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    assert (read(tmp_path) is not None) is believed
+    assert complete(facts, "s") is believed
