@@ -41,6 +41,14 @@ def windows(warmup: int) -> tuple[int, list[int]]:
     return initial, ends
 
 
+def search_end(warmup: int) -> int:
+    """The step until which the chains may still look for the target: the second-to-last window ends there.
+
+    Where there is one window the initial steps end there; 0 where there is none."""
+    initial, ends = windows(warmup)
+    return ends[-2] if len(ends) > 1 else initial
+
+
 @dataclass(frozen=True)
 class DualAveraging:
     """Nesterov's dual averaging of log ε towards a mean acceptance rate.

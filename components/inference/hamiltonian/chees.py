@@ -10,6 +10,10 @@ from torch import Tensor
 from components.inference.hamiltonian.leapfrog import Phase
 from components.inference.hamiltonian.mass import Mass
 
+RATE = 0.05  # η of log T
+DECAY = 0.95  # β₂ of its mean square gradient
+CLIP = 3.0  # largest gradient, in root mean squares of those before it
+
 
 def halton(m: int) -> float:
     """The m-th point of Halton's sequence of base 2 in (0, 1), m = 1, 2, …: its binary digits read backwards."""
@@ -20,18 +24,35 @@ def halton(m: int) -> float:
 
 
 def slope(before: Phase, after: Phase, rate: Tensor, mass: Mass, time: float) -> float:
-    """Estimate of d ChEES / d log T, up to a factor, from trajectories of length ``time`` that C chains proposed.
+    """Relative estimate of d ChEES / d log T from the trajectories of length ``time`` that C chains proposed.
 
-    ChEES = ¼ E[(‖θ′ − E θ′‖² − ‖θ − E θ‖²)²], the norm that of M, so that no direction outweighs the others by its scale:
-    Σ_c α_c t (‖θ′_c − θ̄′‖² − ‖θ_c − θ̄‖²) (θ′_c − θ̄′)ᵀ r′_c / Σ_c α_c.  Chains that diverged have α = 0.
+    ChEES = ¼ E[(‖θ′ − E θ′‖² − ‖θ − E θ‖²)²] in the norm of M, so that no direction outweighs the others by its scale.
 
-    Source: Hoffman, Radul & Sountsov (2021), eqs. (3), (7) and Algorithm 1."""
-    kept = rate > 0
-    weight = (rate / rate.sum().clamp(min=1e-12))[kept]  # [C']
-    theta, r = after.theta[kept], after.r[kept]
-    ahead = theta - weight @ theta
-    change = mass.square(ahead) - mass.square(before.theta - before.theta.mean(0))[kept]
-    return float((weight * time * change * (ahead * r).sum(1)).sum())
+        g = t (1/C) Σ_c α_c (‖θ′_c − θ̄′‖² − ‖θ_c − θ̄‖²) (θ′_c − θ̄′)ᵀ r′_c / ((1/C) Σ_c ‖θ_c − θ̄‖²)²,
+        θ̄′ = Σ_c α_c θ′_c / Σ_c α_c,   θ̄ = (1/C) Σ_c θ_c.
+
+    The paper divides by Σ_c α_c: proposals that every chain rejects then count in full.  Here they count by their rate.  The
+    denominator makes g free of the chains' distances, whose fourth power the paper's estimate grows with while they are far
+    from the target.  Chains that diverged have α = 0.
+
+    Args:
+        before: where the trajectories began, θ and r [C, P].
+        after: where they ended.
+        rate: acceptance rates α [C], in [0, 1].
+        mass: M.
+        time: t, in units of time of M.
+
+    Returns:
+        g; NaN where all chains are in one place.
+
+    Source: Hoffman, Radul & Sountsov (2021), eqs. (3), (7) and Algorithm 1; the two denominators are ours."""
+    finite = rate > 0
+    alpha, theta, r = rate[finite], after.theta[finite], after.r[finite]  # [C'], [C', P], [C', P]
+    ahead = theta - (alpha / alpha.sum().clamp(min=1e-12)) @ theta
+    start = mass.square(before.theta - before.theta.mean(0))  # [C]
+    change = mass.square(ahead) - start[finite]
+    total = (alpha * time * change * (ahead * r).sum(1)).sum()
+    return float(total / len(rate) / start.mean().square())
 
 
 def harmonic(rate: Tensor) -> float:
@@ -41,14 +62,25 @@ def harmonic(rate: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Length:
-    """T, moved by Adam (β₁ = 0, β₂ = 0.95, rate 0.025) on log T; its average is what stays after warm-up.
+    """T, moved by Adam (β₁ = 0, β₂ = 0.95, rate η = 0.05) on log T; its average is what stays after warm-up.
 
-    Source: Hoffman, Radul & Sountsov (2021), Algorithm 1."""
+        g ← g clipped to ± 3 √(v/(1 − β₂^{m−1}))  (m > 1),   v ← β₂ v + (1 − β₂) g²,   log T ← log T + η g / √(v/(1 − β₂^m)),
+        log T̄ ← m^−½ log T + (1 − m^−½) log T̄.
+
+    The paper clips nothing and has η = 0.025: one gradient a thousand times the others' size then holds log T still for a
+    hundred steps, until v forgets it.
+
+    Source: Hoffman, Radul & Sountsov (2021), Algorithm 1; the clipping and η are ours."""
 
     log_length: float
     log_average: float
     second: float = 0.0
     m: int = 0
+
+    @property
+    def value(self) -> float:
+        """T."""
+        return math.exp(self.log_length)
 
     @staticmethod
     def of(length: float) -> Length:
@@ -59,9 +91,12 @@ class Length:
         if not math.isfinite(gradient):
             return self
         m = self.m + 1
-        second = 0.95 * self.second + 0.05 * gradient**2
-        scale = math.sqrt(second / (1 - 0.95**m))
-        log_length = self.log_length + (0.025 * gradient / scale if scale > 0 else 0.0)
+        if self.second > 0:
+            largest = CLIP * math.sqrt(self.second / (1 - DECAY**self.m))
+            gradient = min(max(gradient, -largest), largest)
+        second = DECAY * self.second + (1 - DECAY) * gradient**2
+        scale = math.sqrt(second / (1 - DECAY**m))
+        log_length = self.log_length + (RATE * gradient / scale if scale > 0 else 0.0)
         log_length = min(log_length, math.log(most))
         weight = m**-0.5
         return Length(log_length, weight * log_length + (1 - weight) * self.log_average, second, m)

@@ -15,11 +15,15 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, collected
 from components.inference.hamiltonian import chees
-from components.inference.hamiltonian.adaptation import windows
+from components.inference.hamiltonian.adaptation import search_end, windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
 from components.registry import register
+
+SEARCH_STEPS = (
+    64  # leapfrog steps of a trajectory while the chains look for the target: least of chees, most of the others
+)
 
 
 @register("inference", "hmc")
@@ -29,6 +33,8 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     r ~ N(0, M);  (θ′, r′) = L leapfrog steps of size ε from (θ, r);  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}),
     H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``, then with steps of T/L), or t = h_m T
     with Halton's h_m in (0, 1) (``jittered``, and ``chees``, which also learns T); all chains share it, so none waits.
+    T climbs ChEES by ``chees.slope`` and ``chees.Length``, whose docstrings have the update rule; it begins anew where the
+    initial steps end and where the second-to-last window of masses ends.  Until then ``count_steps`` bounds L.
     In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of doubling length, and no
     state is kept; after it nothing is learnt.  T is in units of time of the masses learnt: about π/2 is best for a
     Gaussian.  A trajectory whose energy errs by more than 1000 has diverged: it is rejected and counted.
@@ -58,15 +64,32 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
         return replace(self.begun(model, problem, self.sees, rng), length=chees.Length.of(self.length))
 
+    def count_steps(self, time: float, eps: float, t: int) -> int:
+        """L of step t, whose trajectory is to last ``time`` in steps of ε.
+
+        While the chains look for the target, masses are wrong and so is time in their units: ``chees`` takes at least
+        min(64, T/ε) steps, T the key ``length``, or the chains would drift in single steps and the masses be learnt from
+        where they drift; the other trajectories take at most 64, where masses are learnt."""
+        n_steps = math.ceil(time / eps)
+        if t <= search_end(self.warmup):
+            if self.trajectory == "chees":
+                n_steps = max(n_steps, min(SEARCH_STEPS, math.ceil(self.length / eps)))
+            elif self.mass != "identity":
+                n_steps = min(n_steps, SEARCH_STEPS)
+        return min(n_steps, self.max_steps)
+
     def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         mass, eps, length, t = tuning.mass, tuning.step_size, state.length, state.t + 1
         assert length is not None  # as ``init`` has it
         learns = self.trajectory == "chees" and t <= self.warmup
-        if learns and t in (1, windows(self.warmup)[0] + 1):  # what the way to the target taught is forgotten
+        initial, found = windows(self.warmup)[0], search_end(self.warmup)
+        if learns and t in (1, initial + 1):  # what the way to the target taught is forgotten
             length = chees.Length.of(eps)
-        time = math.exp(length.log_length) * (1.0 if self.trajectory == "fixed" else chees.halton(t))
-        n_steps = min(math.ceil(time / eps), self.max_steps)
+        elif learns and t == found + 1:  # and what trajectories taught that were not T long
+            length = chees.Length.of(max(length.value, eps))
+        time = length.value * (1.0 if self.trajectory == "fixed" else chees.halton(t))
+        n_steps = self.count_steps(time, eps, t)
         if self.trajectory == "fixed":
             eps = min(eps, time / n_steps)
 

@@ -6,13 +6,15 @@ from itertools import pairwise
 import pytest
 import torch
 from configured import component
-from known_targets import F64, GaussianTarget, correlated
+from known_targets import F64, GaussianTarget, correlated, sampled
 
 from components.inference.hamiltonian import chees
-from components.inference.hamiltonian.adaptation import DualAveraging, Scatter, reasonable_step, windows
+from components.inference.hamiltonian import hmc as module
+from components.inference.hamiltonian.adaptation import DualAveraging, Scatter, reasonable_step, search_end, windows
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
+from components.metrics.diagnostics import split_rhat
 from components.trouble import NumericalTrouble
 from runner.execution.rng import Streams
 
@@ -125,23 +127,43 @@ def test_slope_of_chees_is_its_formula():
     M, kept = torch.linalg.inv(mass.inverse), [0, 1, 3, 4]
     ahead = sum(rate[c] * after.theta[c] for c in kept) / rate.sum()
     behind = sum(z.theta[c] for c in range(5)) / 5
-    total = 0.0
+    total, distance = 0.0, 0.0
     for c in kept:
         a, b = after.theta[c] - ahead, z.theta[c] - behind
         velocity = mass.inverse @ after.r[c]
-        total += rate[c] * 1.0 * (a @ M @ a - b @ M @ b) * (a @ M @ velocity) / rate.sum()
-    assert chees.slope(z, after, rate, mass, 1.0) == pytest.approx(float(total))
+        total += rate[c] * 1.0 * (a @ M @ a - b @ M @ b) * (a @ M @ velocity) / 5
+    for c in range(5):
+        distance += (z.theta[c] - behind) @ M @ (z.theta[c] - behind) / 5
+    assert chees.slope(z, after, rate, mass, 1.0) == pytest.approx(float(total / distance**2))
+
+
+def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
+    """The paper's estimate, divided by Σα and by nothing else, has neither property."""
+    z, after, mass = ends(1.0, 0.25, 5, 0)
+    rate = torch.tensor([1.0, 0.2, 0.3, 0.7, 0.4], dtype=F64)
+    right = chees.slope(z, after, rate, mass, 1.0)
+
+    def far(z):
+        return Phase(1e3 * z.theta, 1e3 * z.r, z.value, z.gradient)
+
+    def paper(z, after, rate):
+        return chees.slope(z, after, rate, mass, 1.0) * 5 / float(rate.sum()) * float(mass.square(z.theta).mean() ** 2)
+
+    assert chees.slope(far(z), far(after), rate, mass, 1.0) == pytest.approx(right)
+    assert abs(chees.slope(z, after, 1e-6 * rate, mass, 1.0)) < 1e-5 * abs(right)
+    assert abs(paper(far(z), far(after), rate)) > 1e11 * abs(paper(z, after, rate))
+    assert paper(z, after, 1e-6 * rate) == pytest.approx(paper(z, after, rate))
 
 
 @pytest.mark.parametrize("t", [0.8, 1.5, 2.2])
 def test_slope_of_chees_is_the_derivative(t):
-    """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin 2t."""
+    """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin 2t; E‖θ − θ̄‖² = P."""
     found = []
     for seed in range(30):
         z, after, mass = ends(t, t / 40, 1000, seed)
         found.append(chees.slope(z, after, torch.ones(1000, dtype=F64), mass, t))
     found = torch.tensor(found)
-    assert abs(float((found.mean() - t * 3 * math.sin(2 * t)) / (found.std() / 30**0.5))) < 4
+    assert abs(float((found.mean() - t * math.sin(2 * t) / 3) / (found.std() / 30**0.5))) < 4
 
 
 def test_length_climbs_and_does_not_pass_its_most():
@@ -151,8 +173,52 @@ def test_length_climbs_and_does_not_pass_its_most():
     assert math.exp(length.log_length) == pytest.approx(2.0)
     assert length.learnt(math.nan, 2.0) == length
     first = chees.Length.of(1.0).learnt(-3.0, 2.0)
-    assert first.log_length == pytest.approx(-0.025)  # Adam's first step, whatever the size of the gradient
+    assert first.log_length == pytest.approx(-0.05)  # Adam's first step, whatever the size of the gradient
     assert math.exp(length.stretched(3.0).log_length) == pytest.approx(6.0)
+
+
+def test_length_is_adam_with_clipped_gradients():
+    gradients = [0.3, -0.1, 1e6, 0.2, -1e9, 0.4]
+    length, log_length, squares = chees.Length.of(1.0), 0.0, []
+    for m, g in enumerate(gradients, start=1):
+        if m > 1:
+            rms = math.sqrt(sum(0.05 * 0.95 ** (m - 2 - i) * s for i, s in enumerate(squares)) / (1 - 0.95 ** (m - 1)))
+            g = max(-3 * rms, min(3 * rms, g))
+        squares.append(g * g)
+        second = sum(0.05 * 0.95 ** (m - 1 - i) * s for i, s in enumerate(squares)) / (1 - 0.95**m)
+        log_length += 0.05 * g / math.sqrt(second)
+        length = length.learnt(gradients[m - 1], 1e3)
+        assert length.log_length == pytest.approx(log_length)
+
+
+def test_steps_are_bounded_while_the_chains_look_for_the_target():
+    assert [search_end(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
+    hmc = component("inference", "hmc")  # warm-up 500, length 1.57
+    assert [hmc.count_steps(0.2, 0.1, t) for t in (1, 250, 251)] == [16, 16, 2]
+    assert [hmc.count_steps(9.0, 0.1, t) for t in (1, 250, 251)] == [90, 90, 90]
+    assert hmc.count_steps(0.002, 0.001, 1) == 64
+    jittered = component("inference", "hmc", trajectory="jittered")
+    assert [jittered.count_steps(9.0, 0.1, t) for t in (1, 250, 251)] == [64, 64, 90]
+    assert component("inference", "hmc", trajectory="jittered", mass="identity").count_steps(9.0, 0.1, 1) == 90
+    assert component("inference", "hmc", max_steps=7).count_steps(0.002, 0.001, 1) == 7
+
+
+def stiff() -> GaussianTarget:
+    """Scales 1 to 100 with correlations, and chains that start 1,000 away from the narrow directions."""
+    scales = torch.logspace(-2, 0, 6, dtype=F64)
+    unit = 0.9 ** (torch.arange(6)[:, None] - torch.arange(6)).abs().double()
+    return GaussianTarget(torch.zeros(6, dtype=F64), scales[:, None] * unit * scales, spread=10.0)
+
+
+def test_chees_converges_where_chains_start_far_away(monkeypatch):
+    """Without the bound from below they drift in single steps: what defaults did on linear regressions."""
+
+    def rhat():
+        return float(split_rhat(sampled("hmc", stiff(), 700).draws).max())
+
+    assert rhat() < 1.02
+    monkeypatch.setattr(module, "SEARCH_STEPS", 1)
+    assert rhat() > 1.02
 
 
 def test_chees_finds_the_length_of_a_gaussian():
