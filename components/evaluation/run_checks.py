@@ -28,8 +28,8 @@ from components.evaluation.stability import largest_response
 from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
-from components.metrics import undefined
-from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
+from components.metrics import diagnostics, undefined
+from components.metrics.diagnostics import FEWEST_DRAWS
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
@@ -44,6 +44,7 @@ OF_LABELS = frozenset(
 )
 MOST_NAMED = 3  # scores that a line names
 EQUAL = 1e-6  # relative rounding error of an effective sample size of equal weights
+UNMOVED = "no chain ever moved, in any coordinate"
 SHORT = "not in a smoke run, which is too short"
 
 
@@ -70,7 +71,7 @@ def run_checks(
         return checks
     checks += class_checks(problem, posterior, rng, declared)
     if mixing and isinstance(posterior, SeriesDraws):
-        checks += draws_checks(posterior.parameters, dict(scores) | _tails(posterior.parameters))
+        checks += draws_checks(posterior.parameters, scores)
     elif mixing and isinstance(posterior, PartitionDraws):
         compared = {name: value for name, value in scores.items() if name in ("rhat", "ess", "ess_tail")}
         checks += draws_checks(posterior.summaries, compared)  # few splits are accepted where there are few to find
@@ -157,8 +158,10 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
         ess = f"ESS is above {limits.ESS_PER_CHAIN} a chain"
         checks += [Check(f"R̂ is below {limits.RHAT:g}", None, told), Check(ess, None, told)]
     else:
-        checks.append(_rhat(scores, chains))
-        checks += [_ess(scores, name, which, chains, n) for name, which in (("ess", "bulk"), ("ess_tail", "tail"))]
+        checks.append(_rhat(draws, scores, chains))
+        checks += [
+            _ess(draws, scores, name, which, chains, n) for name, which in (("ess", "bulk"), ("ess_tail", "tail"))
+        ]
     if "e_bfmi" in scores:
         value = _worst(scores, "e_bfmi", largest=False)
         name = f"E-BFMI is above {limits.E_BFMI:g}"
@@ -175,33 +178,36 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     return checks
 
 
-def _tails(draws: HoldsDraws) -> dict[str, list[float]]:
-    """``ess_tail`` of each replicate, which a series' scores do not have."""
-    if draws.n_draws < FEWEST_DRAWS:
-        return {}
-    values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
-    together = values.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: all replicates' coordinates in one call
-    return {"ess_tail": tail_ess(together).view(draws.replicates, -1).amin(1).tolist()}
-
-
-def _rhat(scores: Scores, chains: int) -> Check:
+def _rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
     name = f"R̂ is below {limits.RHAT:g}"
     if "rhat" not in scores:
         return Check(name, None, "1 chain, 2 needed; raise inference.chains")
     value = _worst(scores, "rhat", largest=True)
     if math.isnan(value):
-        return Check(name, False, "a coordinate that no chain ever moved")
-    return Check(name, value < limits.RHAT, f"{value:.4g}, the largest, of {chains} chains")
+        return Check(name, False, UNMOVED)
+    which = "" if value < limits.RHAT else diagnostics.name_worst(draws, diagnostics.split_rhat, value)
+    return Check(
+        name,
+        value < limits.RHAT,
+        f"{value:.4g}{which}, the largest, of {chains} chains{diagnostics.describe_resting(draws)}",
+    )
 
 
-def _ess(scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
+def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
     title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a chain"
     if name not in scores:
         return Check(title, None, "not among the scores")
-    value = _worst(scores, name, largest=False) / chains
-    if math.isnan(value):
-        return Check(title, False, "a coordinate that no chain ever moved")
-    return Check(title, value > limits.ESS_PER_CHAIN, f"{value:.4g}, the smallest, of {n:,} draws a chain")
+    total = _worst(scores, name, largest=False)
+    if math.isnan(total):
+        return Check(title, False, UNMOVED)
+    value = total / chains
+    enough = value > limits.ESS_PER_CHAIN
+    where = (
+        ""
+        if enough
+        else diagnostics.name_worst(draws, diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess, total)
+    )
+    return Check(title, enough, f"{value:.4g}{where}, the smallest, of {n:,} draws a chain")
 
 
 def _pareto(scores: Scores, n: int) -> Check:

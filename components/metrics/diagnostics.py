@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from components.maths.particles.resampling import effective_sample_size
 from components.trouble import Shortfall
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
+NAMED = 3  # coordinates at rest that are named
 FEWEST_WEIGHTS = 25  # the Pareto tail is the largest fifth of few weights, and its fit needs five of them
 
 
@@ -34,8 +36,32 @@ def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
     values = draws.detach().double().cpu().numpy()
     with np.errstate(all="ignore"):  # a chain that stands still divides by its variance, 0
         found = getattr(_array_stats(), statistic)(values, chain_axis=0, draw_axis=1, **options)
-    still = (values == values[:1, :1]).all((0, 1))  # ArviZ would call such draws independent
-    return torch.as_tensor(np.where(still, np.nan, found))
+    # ArviZ would call draws that never moved independent.
+    return torch.as_tensor(found).masked_fill(resting(draws).cpu(), torch.nan)
+
+
+def resting(draws: Tensor) -> Tensor:
+    """True where a coordinate has one value in all draws of all chains, [C, N, P] -> [P].
+
+    Such a coordinate is known (a column of a spike that is never in) and has nothing to mix.  Chains that stand still at
+    different values are stuck, not resting: their R̂ is infinite."""
+    return (draws == draws[:1, :1]).all(0).all(0)
+
+
+def worst_of(each: Tensor, rests: Tensor, largest: bool) -> Tensor:
+    """The worst value of the coordinates that move; NaN where none moves, or where one of them has no value.
+
+    Args:
+        each: a diagnostic of each coordinate, [..., P].
+        rests: ``resting`` of the same coordinates, [..., P].
+        largest: True if a large value is bad, as of R̂.
+
+    Returns:
+        [...], the worst."""
+    rests = rests.to(each.device)
+    each = each.masked_fill(rests, -torch.inf if largest else torch.inf)
+    worst = each.amax(-1) if largest else each.amin(-1)
+    return worst.masked_fill(rests.all(-1), torch.nan)
 
 
 def bulk_ess(draws: Tensor) -> Tensor:
@@ -116,9 +142,9 @@ def convergence(draws: HoldsDraws, values: Tensor | None = None) -> tuple[dict[s
     """What is to be known of a sample before its estimates are believed: (worst values by name, values of each coordinate).
 
     ``values`` [C, N, Q] are what is diagnosed, the parameters themselves if not given.  Markov chains: ``ess`` (smallest
-    bulk ESS), ``ess_tail``, ``rhat`` (largest), and where the sampler says so ``divergences`` (their number),
-    ``acceptance`` (mean rate), ``e_bfmi`` (smallest of the chains).  Weighted draws are independent: ``weight_ess``,
-    ``pareto_k``.  Warns of a Shortfall, naming what is missing and why, when draws or chains are too few."""
+    bulk ESS of the coordinates that move), ``ess_tail``, ``rhat`` (largest), and where the sampler says so ``divergences``,
+    their number, ``acceptance`` (mean rate), ``e_bfmi`` (smallest of the chains).  Weighted draws are independent:
+    ``weight_ess``, ``pareto_k``.  Warns of a Shortfall, naming what is missing and why, when draws or chains are too few."""
     chains, n = draws.n_chains, draws.n_draws
     if n == 0:
         return {}, {}
@@ -134,10 +160,11 @@ def convergence(draws: HoldsDraws, values: Tensor | None = None) -> tuple[dict[s
     if enough:
         values = draws.values if values is None else values
         by_coordinate = {"ess": bulk_ess(values), "ess_tail": tail_ess(values)}
-        out = {name: float(each.min()) for name, each in by_coordinate.items()}
+        rests = resting(values)
+        out = {name: float(worst_of(each, rests, largest=False)) for name, each in by_coordinate.items()}
         if chains > 1:
             by_coordinate["rhat"] = split_rhat(values)
-            out["rhat"] = float(by_coordinate["rhat"].max())
+            out["rhat"] = float(worst_of(by_coordinate["rhat"], rests, largest=True))
         else:
             _short("rhat: 1 chain is too few, 2 needed; raise inference.chains")
     else:
@@ -152,6 +179,31 @@ def convergence(draws: HoldsDraws, values: Tensor | None = None) -> tuple[dict[s
     if "energy" in stats and enough:
         out["e_bfmi"] = float(e_bfmi(stats["energy"]).min())
     return out, by_coordinate
+
+
+def _names(draws: HoldsDraws) -> list[str]:
+    """Names of the coordinates; none of draws that have none."""
+    return list(draws.names) if len(draws.names) == draws.values.shape[2] else []
+
+
+def describe_resting(draws: HoldsDraws) -> str:
+    """A clause for a check: the coordinates at rest, which are no part of R̂ and ESS."""
+    each = [resting(draws.of_replicate(r).values).tolist() for r in range(draws.replicates)]
+    names = [name for j, name in enumerate(_names(draws)) if any(rests[j] for rests in each)]
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"; without coordinates at rest (always one value): {', '.join(names[:NAMED])}{more}"
+
+
+def name_worst(draws: HoldsDraws, statistic: Callable[[Tensor], Tensor], value: float) -> str:
+    """Name of the coordinate that has the worst value; none where the scores diagnose something else."""
+    for r in range(draws.replicates if _names(draws) else 0):
+        each = statistic(draws.of_replicate(r).values).tolist()
+        for name, other in zip(_names(draws), each, strict=True):
+            if math.isclose(other, value, rel_tol=1e-6):
+                return f" ({name})"
+    return ""
 
 
 def _short(message: str) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import HoldsDraws
 from components.maths.particles.resampling import effective_sample_size
-from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
+from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, resting, split_rhat, tail_ess, worst_of
 
 
 def nmse(states: Tensor, mean: Tensor) -> Tensor:
@@ -70,8 +70,8 @@ def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
 
 def parameter_scores(draws: HoldsDraws, known: Mapping[str, float] | None = None) -> dict[str, Tensor]:
     """Mean and standard deviation of each parameter of R replicates, [R] each; of those whose true value is known, |mean −
-    truth| and whether the central 90 % interval holds it.  Of chains the smallest bulk ESS and the largest R̂, of weighted
-    draws the ESS of the weights."""
+    truth| and whether the central 90 % interval holds it.  Of chains the smallest bulk and tail ESS and the largest R̂ of
+    the parameters that move, of weighted draws the ESS of the weights."""
     values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
     r, chains, n, p = values.shape
     pooled = values.flatten(1, 2)  # [R, C·N, P]
@@ -92,9 +92,11 @@ def parameter_scores(draws: HoldsDraws, known: Mapping[str, float] | None = None
         out["weight_ess"] = effective_sample_size(weights)
     elif n >= FEWEST_DRAWS:
         together = values.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: all replicates' coordinates in one call
-        out["ess"] = bulk_ess(together).view(r, p).amin(1)
+        rests = resting(together).view(r, p)
+        out["ess"] = worst_of(bulk_ess(together).view(r, p), rests, largest=False)
+        out["ess_tail"] = worst_of(tail_ess(together).view(r, p), rests, largest=False)
         if chains > 1:
-            out["rhat"] = split_rhat(together).view(r, p).amax(1)
+            out["rhat"] = worst_of(split_rhat(together).view(r, p), rests, largest=True)
     return out
 
 

@@ -201,7 +201,11 @@ class Supervised:
             return {}
         B = self.test.x.shape[0]
         f = _by_chain(posterior, predictive, torch.linspace(0, B - 1, min(INPUTS_COMPARED, B)).round().long())
-        return {"rhat_predictions": float(diagnostics.split_rhat(f).max())}
+        return {
+            "rhat_predictions": float(
+                diagnostics.worst_of(diagnostics.split_rhat(f), diagnostics.resting(f), largest=True)
+            )
+        }
 
     def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
         from components.figures.samples.posterior import POSTERIOR_FIGURES

@@ -26,6 +26,7 @@ from components.evaluation.run_checks import (
     run_checks,
 )
 from components.inference.variational.laboratory.measured import Findings, Measured
+from components.metrics.diagnostics import convergence
 from components.posteriors.draws import Draws
 from components.posteriors.filtered import Filtered
 from components.problems.supervised import Supervised
@@ -85,6 +86,27 @@ def test_too_few_draws_or_chains_are_not_checked():
     assert "3 draws a chain, 4 needed" in found[0].detail
     alone = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
     assert [check.passed for check in alone] == [None, True, True]
+
+
+def test_resting_coordinates_and_the_worst_are_named():
+    g = torch.Generator().manual_seed(0)
+    values = torch.randn(4, 400, 6, generator=g, dtype=F64)
+    values[..., 1:5] = 0.0  # a spike that no chain ever leaves
+    values[..., 5] += torch.arange(4.0)[:, None]
+    found = Draws(values, values[:, 0], ["a", "b", "c", "d", "e", "f"])
+    scores, _ = convergence(found)
+    (rhat, bulk, _) = draws_checks(found, scores)
+    assert rhat.passed is False
+    assert "(f), the largest" in rhat.detail
+    assert "at rest (always one value): b, c, d and 1 more" in rhat.detail
+    assert "(f), the smallest" in bulk.detail
+    values[..., 5] = values[..., 0]
+    found = Draws(values, values[:, 0], found.names)
+    assert all(check.passed for check in draws_checks(found, convergence(found)[0]))
+    still = Draws(torch.zeros(4, 400, 1, dtype=F64), torch.zeros(4, 1, dtype=F64), ["a"])
+    failed = draws_checks(still, convergence(still)[0])
+    assert {check.passed for check in failed} == {False}
+    assert "no chain ever moved" in failed[0].detail
 
 
 @pytest.mark.parametrize(("k", "n", "passed"), [(0.69, 10_000, True), (0.71, 10_000, False), (0.55, 100, False)])

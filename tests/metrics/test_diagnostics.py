@@ -19,9 +19,11 @@ from components.metrics.diagnostics import (
     mcse_mean,
     mcse_sd,
     pareto_k,
+    resting,
     split_rhat,
     tail_ess,
     weight_ess,
+    worst_of,
 )
 from components.posteriors.draws import Draws
 from components.trouble import Shortfall
@@ -89,6 +91,31 @@ def test_a_coordinate_that_never_moved_has_no_ess_and_a_stuck_chain_no_agreement
     assert mcse_mean(x)[1].isnan()
     assert bulk_ess(x)[2] < 10
     assert split_rhat(x)[2] > 1e6  # infinite, but for the rounding of a mean of equal numbers
+
+
+def test_scores_are_those_of_what_moves_and_stuck_chains_are_no_rest():
+    x = autoregression(0.0, chains=4, draws=200, dims=3)
+    moving, _ = convergence(Draws(x[:, :, [0, 2]], x[:, 0, [0, 2]]))
+    x[:, :, 1] = 0.0  # a spike that is never left
+    assert resting(x).tolist() == [False, True, False]
+    scores, each = convergence(Draws(x, x[:, 0], ["a", "b", "c"]))
+    assert {name: scores[name] for name in ("rhat", "ess", "ess_tail")} == moving
+    assert each["rhat"][1].isnan()
+    x[:, :, 1] = torch.arange(4.0)[:, None]  # each chain stands still, at another value
+    assert not resting(x).any()
+    stuck, _ = convergence(Draws(x, x[:, 0], ["a", "b", "c"]))
+    assert stuck["rhat"] > 1e6
+    assert stuck["ess"] < 10
+    nowhere, _ = convergence(Draws(torch.zeros(4, 50, 2), torch.zeros(4, 2)))
+    assert all(math.isnan(nowhere[name]) for name in ("rhat", "ess", "ess_tail"))
+
+
+def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
+    each = torch.tensor([[1.5, math.nan, 1.2], [math.nan, math.nan, math.nan], [1.1, math.nan, 3.0]])
+    rests = torch.tensor([[False, True, False], [True, True, True], [False, False, False]])
+    assert worst_of(each, rests, largest=True)[0] == 1.5
+    assert worst_of(each, rests, largest=False)[0] == pytest.approx(1.2)
+    assert worst_of(each, rests, largest=True)[1:].isnan().all()  # nothing moves; and a value that was lost
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9])

@@ -117,8 +117,8 @@ class PartitionDraws:
             if len(told) > 1:
                 each["rhat"] = diagnostics.split_rhat(told)
             for name, values in each.items():
-                moved = values[~values.isnan()]  # a number of clusters that never changes has none
-                out[name] = float(moved.max() if name == "rhat" else moved.min()) if len(moved) else float("nan")
+                rests = diagnostics.resting(told)  # a number of clusters that never changes
+                out[name] = float(diagnostics.worst_of(values, rests, largest=name == "rhat"))
         return out
 
     def figures(self) -> dict[str, Figure]:
