@@ -36,7 +36,7 @@ NO_VALUE: dict[str, NoValue] = {
     "weight_ess": NoValue("nan inf", "weights without a tail"),
     "pareto_k": NoValue("nan inf", "weights without a tail"),
     "ksd": NoValue("nan inf", "a log density that cannot be differentiated"),
-    "kl": NoValue("inf", "draws in the same place have no density"),
+    "kl": NoValue("+inf", "draws where the target has no density"),
     "z_max": NoValue("nan inf", _MOVED),
     "error_sd": NoValue("nan inf", _MOVED),
     "nmse": NoValue("+inf", _ZERO),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
+from components.trouble import Shortfall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,8 +79,8 @@ class Density:
         themselves, averaged over the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the
         diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most
         500 draws, evenly spaced, for its cost is quadratic.  Where the normaliser of π is known ``kl`` estimates KL(q ‖ π) of
-        the density q of which at most 4,000 draws, evenly spaced, are taken for independent: what chains leave behind are
-        not quite, and those that refuse proposals have none."""
+        the density q of which at most 4,000 draws, evenly spaced, are taken for independent but for those that repeat (a
+        refused proposal): ``entropy`` counts how often.  It is left out, with a warning, where they are too few."""
         if posterior.n_draws == 0:
             return {}
         if posterior.replicates == 1:
@@ -96,13 +98,24 @@ class Density:
         out |= {name: float(errors[name].max()) for name in ("z_max", "error_sd") if name in errors}
         worst, each = diagnostics.convergence(posterior)
         out |= worst | {"ksd": self._ksd(posterior)}
-        if self.log_normaliser is not None and posterior.log_weights is None and len(posterior.flat) > NEIGHBOUR:
-            theta = posterior.flat[_spaced(posterior.flat, KL_DRAWS)].detach()
-            out["kl"] = self.log_normaliser - float(self.log_density(theta).mean() + entropy(theta))
+        if (kl := self._kl(posterior)) is not None:
+            out["kl"] = kl
         by_name |= each
         return out | {
             f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
         }
+
+    def _kl(self, posterior: HoldsDraws) -> float | None:
+        """KL(q ‖ π) in nats; None without a normaliser of π, of weighted draws, and, with a warning, of too few distinct draws."""
+        if self.log_normaliser is None or posterior.log_weights is not None or len(posterior.flat) <= NEIGHBOUR:
+            return None
+        theta = posterior.flat[_spaced(posterior.flat, KL_DRAWS)].detach()
+        distinct = len(theta.unique(dim=0))
+        if distinct <= NEIGHBOUR:
+            message = f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} needed; raise steps"
+            warnings.warn(message, Shortfall, stacklevel=4)
+            return None
+        return self.log_normaliser - float(self.log_density(theta).mean() + entropy(theta))
 
     def _errors(self, posterior: HoldsDraws) -> tuple[dict[str, float], dict[str, Tensor]]:
         """Of the moments, where they are known: over all parameters, and of each [P']."""

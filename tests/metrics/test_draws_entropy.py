@@ -7,10 +7,12 @@ import math
 import pytest
 import torch
 from configured import load
+from sampler_gate import sampled
 from torch.distributions import MultivariateNormal
 
 from components.metrics.draws_entropy import entropy
 from components.posteriors.draws import Draws
+from components.trouble import Shortfall
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -54,10 +56,38 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
     assert scored(problem, own)["kl"] == pytest.approx(0.0, abs=0.08)
 
 
-def test_draws_that_repeat_have_none_and_a_density_without_normaliser_neither():
+def test_draws_that_repeat_are_weighted_by_how_often():
+    """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times 0.2 or 0.8."""
+    g = torch.Generator().manual_seed(3)
+    points = torch.randn(3000, 1, generator=g, dtype=F64)
+    times = torch.where(points[:, 0] > 0, 1 + torch.poisson(torch.full((3000,), 3.0, dtype=F64), generator=g), 1.0)
+    x = points.repeat_interleave(times.long(), 0)
+    x = x[torch.randperm(len(x), generator=g)]
+    exact = 0.5 * math.log(2 * math.pi * math.e) - math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    assert float(entropy(x)) == pytest.approx(exact, abs=0.06)
+    distinct = float(entropy(points))  # the broken variant: repetitions thrown away
+    assert abs(distinct - exact) > 0.1
+    torch.testing.assert_close(entropy(x[:500].unique(dim=0)), entropy(x[:500].unique(dim=0).flip(0)))
+
+
+@pytest.mark.parametrize(("step", "refused"), [(2.0, 0.4), (6.0, 0.75)])
+def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
+    problem, _ = load("gaussian", dim=2, correlation=0.0)
+    problem.log_normaliser = float(problem.log_density(torch.zeros(1, 2, dtype=F64))) + math.log(2 * math.pi)
+    draws = sampled("random_walk_mh", problem, steps=3000, chains=8, warmup=0, step_size=step)
+    assert len(draws.flat.unique(dim=0)) < (1 - 0.5 * refused) * len(draws.flat)
+    assert problem.score(draws, Streams(0))["kl"] == pytest.approx(0.0, abs=0.1)
+
+
+def test_few_distinct_draws_leave_it_out_with_a_line():
     problem, _ = load("funnel", dim=2)
-    assert not math.isfinite(scored(problem, torch.zeros(2, 10, 2, dtype=F64))["kl"])
-    with pytest.raises(ValueError, match="3-th neighbours of 3 draws"):
-        entropy(torch.zeros(3, 2))
+    with pytest.warns(Shortfall, match="kl: 1 distinct draws are too few, 4 needed"):
+        assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
+    with pytest.raises(ValueError, match="3-th neighbours of 1 distinct draws"):
+        entropy(torch.zeros(5, 2))
+    draws = torch.randn(2, 50, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    whole = problem.log_density
+    problem.log_density = lambda theta: torch.where(theta[:, 0] > 0, whole(theta), -torch.inf)
+    assert scored(problem, draws)["kl"] == math.inf
     problem.log_normaliser = None
-    assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
+    assert "kl" not in scored(problem, draws)
