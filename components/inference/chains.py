@@ -29,6 +29,7 @@ from components.trouble import NumericalTrouble
 Sampled = Supervised | Density | Sequence | Unlabelled  # the problems that have a log joint
 Seen = Batch | Rows | Series | None  # rows with labels or without, a whole series, or nothing: a density has no data
 
+START_TRIES = 100  # draws of a chain's start before a density that is zero there is refused
 INDEPENDENT_CHAINS = 2  # into which independent draws of a fit are put: what diagnostics of draws ask for
 OF_DRAWS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
@@ -82,26 +83,38 @@ def started(
     """The state of C chains of each replicate that begin at ``start`` [R·C, P]; None: where the model says, by
     ``sample_start`` if it has one, otherwise at draws from its prior.
 
+    Chains that would begin where the density is zero (log density −∞) begin at another draw, of at most ``START_TRIES``.
     ``gradient`` False asks for no gradient, so that the model need not be differentiable.
     Raises NumericalTrouble when the log joint, or its gradient, is not finite where a chain begins."""
     begin = model.sample_start if isinstance(model, WarmStart) else model.sample_prior
     replicates = 1 if problem is None else problem.replicates
     theta = begin(replicates * chains, rng.init) if start is None else start  # [R·C, P]
     batch = first_batch(problem, sees, rng)
-    if gradient:
-        value, slope = value_and_gradient(model, theta, batch)
-        wrong = ~(torch.isfinite(value) & torch.isfinite(slope).all(1))
-    else:
-        value = log_joint(model, theta, batch).detach()
-        wrong = ~torch.isfinite(value)
+    value, wrong = _examine_starts(model, theta, batch, gradient)
+    tries = 1
+    while start is None and tries < START_TRIES and (value == -torch.inf).any():
+        again = (value == -torch.inf).unsqueeze(1)
+        theta = torch.where(again, begin(replicates * chains, rng.init), theta)
+        value, wrong = _examine_starts(model, theta, batch, gradient)
+        tries += 1
     if wrong.any():
         lost = wrong.nonzero().flatten().tolist()
+        drawn = f", drawn {tries} times" if tries > 1 else ""
         raise NumericalTrouble(
-            f"log density{' or its gradient' if gradient else ''} is not finite where chains {lost} start "
+            f"log density{' or its gradient' if gradient else ''} is not finite where chains {lost} start{drawn} "
             f"(first: {float(value[lost[0]]):g})",
             "change where the dataset or the prior of the model starts chains, or seed",
         )
     return Chains(model=model, replicates=replicates, start=theta, theta=theta)
+
+
+def _examine_starts(model: LogJoint, theta: Tensor, batch: Seen, gradient: bool) -> tuple[Tensor, Tensor]:
+    """The log joint [C] at θ [C, P], and where it, or its gradient, is not finite [C]."""
+    if not gradient:
+        value = log_joint(model, theta, batch).detach()
+        return value, ~torch.isfinite(value)
+    value, slope = value_and_gradient(model, theta, batch)
+    return value, ~(torch.isfinite(value) & torch.isfinite(slope).all(1))
 
 
 def untrained(model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng) -> Chains:

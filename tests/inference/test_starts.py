@@ -1,0 +1,64 @@
+"""Where chains start: drawn again where the density is zero, refused where there is none to be had or it is not a number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from known_targets import F64, GaussianTarget, sampled
+
+from components.inference.chains import started
+from components.trouble import NumericalTrouble
+from runner.execution.rng import Streams
+
+
+class Truncated(GaussianTarget):
+    """N(0, 1) on x > ``lower``; ``outside`` elsewhere."""
+
+    def __init__(self, lower: float, outside: float = -torch.inf):
+        super().__init__(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64))
+        self.lower, self.outside, self.draws = lower, outside, 0
+
+    def sample_prior(self, n, generator):
+        self.draws += 1
+        return super().sample_prior(n, generator)
+
+    def log_prior(self, theta):
+        return torch.where(theta[:, 0] > self.lower, super().log_prior(theta), self.outside)
+
+
+@pytest.mark.parametrize("gradient", [True, False])
+def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
+    target = Truncated(0.5)
+    first = GaussianTarget(target.mean, target.covariance).sample_prior(50, Streams(0).init)
+    state = started(target, None, "whole", 50, Streams(0), gradient=gradient)
+    inside = first > 0.5
+    assert bool((state.theta > 0.5).all())
+    assert torch.equal(state.theta[inside], first[inside])  # the others stay where they were
+    assert 1 < target.draws < 40
+
+
+def test_chains_that_start_well_draw_once():
+    target = Truncated(-100.0)
+    started(target, None, "whole", 50, Streams(0))
+    assert target.draws == 1
+
+
+def test_no_place_to_start_is_refused_after_a_hundred_draws():
+    target = Truncated(1e3)
+    with pytest.raises(NumericalTrouble, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"):
+        started(target, None, "whole", 2, Streams(0))
+    assert target.draws == 100
+
+
+def test_a_density_that_is_no_number_is_refused_at_once():
+    target = Truncated(0.5, torch.nan)
+    with pytest.raises(NumericalTrouble, match="not finite where chains"):
+        started(target, None, "whole", 50, Streams(0))
+    assert target.draws == 1
+
+
+@pytest.mark.parametrize(("name", "settings"), [("random_walk_mh", {"warmup": 300}), ("mala", {"warmup": 300})])
+def test_samplers_find_the_mean_of_a_truncated_normal(name, settings):
+    draws = sampled(name, Truncated(0.5), 700, chains=20, **settings)
+    assert bool((draws.draws > 0.5).all())
+    assert float(draws.draws.mean()) == pytest.approx(1.141, abs=0.08)  # φ(½)/(1 − Φ(½))
