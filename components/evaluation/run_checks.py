@@ -24,7 +24,7 @@ from components.contracts.roles import Inference, Problem, of_variants
 from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.checks.class_predictions import class_checks
-from components.evaluation.stability import largest_response
+from components.evaluation.stability import approximation_checks, largest_response
 from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
@@ -87,6 +87,7 @@ def run_checks(
         checks.append(discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)]))
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
+    checks += approximation_checks(problem, inference, state, rng)
     if isinstance(inference, RespondsToGradient) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))
     return checks

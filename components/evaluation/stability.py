@@ -1,4 +1,4 @@
-"""Whether the steps of a sampler that follows the gradient are small enough for the curvature where it stands."""
+"""A method where it stands: its steps against the curvature, its weights beyond the draws, its spread."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.checks import Response
+from components.contracts.checks import Check, Response
 from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Problem
+from components.contracts.streams import Rng
+from components.evaluation import limits
+from components.inference.gaussian_weights.swag import SwagState
 from components.inference.log_joint import log_joint
+from components.inference.mcmc.importance_sampling import Weighted
+from components.inference.mcmc.tails import tail_growth
 
 ITERATIONS = 20  # of the power method, each about as dear as two steps of the sampler
 
@@ -49,3 +55,38 @@ def _power(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
             return value
         v = w
     return value
+
+
+def approximation_checks(problem: Problem, inference: Inference, state: object, rng: Rng) -> list[Check]:
+    """Checks of an approximating density by its state: the tails of a proposal, the spread of SWAG's Gaussian."""
+    if isinstance(state, Weighted) and state.fit is not None:
+        return [_tails(state, next(iter(problem.batches(inference.sees, rng, 0, 1)))[1])]
+    return [_spread(state)] if isinstance(state, SwagState) else []
+
+
+def _tails(state: Weighted, batch: Batch | None) -> Check:
+    assert state.fit is not None
+    n = len(state.theta) * max(state.t, 1)
+    value, most = tail_growth(state.fit, state.model, batch), limits.pareto_k(max(n, 11))
+    advice = (
+        "" if value < most else "; weights grow further out than any draw: inference.proposal=student_t, a lower dof"
+    )
+    return Check(
+        "the proposal's tails are as heavy as the target's",
+        value < most,
+        f"k {value:.2f} beyond the draws, below {most:.2f} asked{advice}",
+    )
+
+
+def _spread(state: SwagState) -> Check:
+    """Variances below the rounding of θ̄² − (θ̄)² are none."""
+    rounding = 10 * torch.finfo(state.mean.dtype).eps * state.square
+    still = (state.square - state.mean.square() <= rounding).double().mean()  # share of the coordinates
+    name = "SWAG's Gaussian has a spread"
+    if state.n < 2:
+        return Check(
+            name, False, f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every"
+        )
+    told = f"{state.n} points, {float(still):.1%} of the weights without a variance"
+    collapsed = bool(still == 1)
+    return Check(name, not collapsed, told + ("; raise inference.collect_lr" if collapsed else ""))

@@ -25,6 +25,8 @@ from components.evaluation.run_checks import (
     particle_checks,
     run_checks,
 )
+from components.evaluation.stability import approximation_checks
+from components.inference.gaussian_weights.swag import SwagState
 from components.inference.variational.laboratory.measured import Findings, Measured
 from components.metrics.diagnostics import convergence
 from components.posteriors.draws import Draws
@@ -307,3 +309,45 @@ def test_a_saturated_discriminator_is_told(last, passed):
     beside = discriminator_check([[1.386, last, 1.2]] * 100)  # one of them is enough
     assert beside.passed is passed
     assert "the smallest of 3 replicates" in beside.detail
+
+
+def approximations(state, name: str, **settings):
+    problem = SimpleNamespace(batches=lambda sees, rng, start, stop: iter([(stop, None)]))
+    return approximation_checks(problem, component("inference", name, **settings), state, Streams(0))
+
+
+@pytest.mark.parametrize(("proposal", "passed"), [("gaussian", False), ("student_t", True)])
+def test_a_proposal_of_lighter_tails_fails(proposal, passed):
+    class Heavy(GaussianTarget):
+        def log_prior(self, theta):
+            return -3 * (theta.square().sum(1) / 5).log1p()  # Student's t, ν = 5, P = 1
+
+    method = component("inference", "importance_sampling", proposal=proposal)
+    state = method.init(Heavy(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0))
+    for _ in range(100):
+        state, _ = method.step(state, None, Streams(0))
+    (check,) = approximations(state, "importance_sampling")
+    assert check.passed is passed
+    assert ("student_t" in check.detail) is not passed
+
+
+@pytest.mark.parametrize(
+    ("points", "passed"),
+    [([[1.0, 2.0], [1.5, 2.0], [1.2, 2.0]], True), ([[1.0, 2.0]] * 5, False), ([[1.0, 2.0]], False)],
+)
+def test_swag_of_zero_variance_fails(points, passed):
+    method = component("inference", "swag")
+    zeros = torch.zeros(2, dtype=F64)
+    state = SwagState(
+        model=None,
+        weights=torch.nn.ParameterDict(),
+        optimizer=None,
+        shown=[],
+        mean=zeros,
+        square=zeros,
+        deviations=zeros.new_zeros(0, 2),
+    )
+    for theta in torch.tensor(points, dtype=F64):
+        state = method.collected(state, theta)
+    (check,) = approximations(state, "swag")
+    assert check.passed is passed

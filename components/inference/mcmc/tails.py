@@ -1,0 +1,58 @@
+"""How fast importance weights grow beyond the draws that were taken."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
+from components.inference.log_joint import log_joint
+from components.inference.mcmc.t_mixture import TMixture
+
+DRAWS, RAYS = 2000, 100  # draws of q, and the least likely of them, from which rays lead outwards
+RARER = math.log(1e4)  # −log of the share of q's mass that lies as far out as the end of a ray, against its start
+FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]  # lengths of a ray that are tried
+SHARE = 0.95  # quantile of the rays: a wedge of directions is enough for weights without a variance
+
+
+@torch.no_grad()
+def tail_growth(fit: TMixture, model: LogJoint, batch: Seen) -> float:
+    """Shape k of the weights w = π/q that draws still further out would have, along rays λ (θ − c) from the centre c of q.
+
+        k = (log w(λ) − log w(1)) / s(λ),   s(λ) = −(log q(λ) + P log λ) + log q(1)
+
+    −s is the change of the log mass of q beyond, up to a slowly varying factor, so that P_q(w > v) ∝ v^{−1/k}; λ is such that
+    the rest is 10⁴ times as rare.  A target in the shape of q has k = 0, one of heavier tails k > 0: 1 for any polynomial
+    tail and a Gaussian q, ν_q⁻¹ (ν_q − ν) for Student's t by another.  k̂ of the weights sees their largest values alone, which
+    may not have come yet: 0.67 of 10,000 draws of a Gaussian for a Cauchy target.
+
+    Args:
+        fit: q.
+        model: log π [K], not normalised.
+        batch: what the log joint sees.
+
+    Returns:
+        The 0.95 quantile of k over the rays; −∞ where the target has no mass out there.
+
+    Source: Vehtari et al. (2024), section 2, for the shape k of weights; Owen (2013), section 9.1, for tails of a proposal."""
+    generator = torch.Generator(fit.centres.device).manual_seed(0)
+    theta = fit.draw(DRAWS, generator)
+    theta = theta[fit.log_prob(theta).topk(RAYS, largest=False).indices]  # [K, P]
+    centre, P = fit.weights @ fit.centres, theta.shape[1]
+    start = fit.log_prob(theta)  # [K]
+    factor, rarer = torch.ones_like(start), torch.zeros_like(start)
+    for value in FACTORS.tolist():
+        beyond = start - fit.log_prob(centre + value * (theta - centre)) - P * math.log(value)
+        moves = (rarer < RARER) & (beyond.isfinite())
+        factor = torch.where(moves, value, factor)
+        rarer = torch.where(moves, beyond, rarer)
+        if not bool((rarer < RARER).any()):
+            break
+    far = centre + factor.unsqueeze(1) * (theta - centre)
+    near_weight = log_joint(model, theta, batch) - start
+    far_weight = log_joint(model, far, batch) - fit.log_prob(far)
+    k = (far_weight - near_weight) / rarer
+    k = k[~k.isnan() & (rarer > 0)]
+    return float(k.quantile(SHARE, interpolation="lower")) if len(k) else math.nan
