@@ -106,7 +106,7 @@ class Density:
         }
 
     def _kl(self, posterior: HoldsDraws) -> float | None:
-        """KL(q ‖ π) in nats; None without a normaliser of π, of weighted draws, and, with a warning, of too few distinct draws."""
+        """KL(q ‖ π) in nats; None without a normaliser, of weights, and (with a warning) of few distinct draws."""
         if self.log_normaliser is None or posterior.log_weights is not None or len(posterior.flat) <= NEIGHBOUR:
             return None
         theta = posterior.flat[_spaced(posterior.flat, KL_DRAWS)].detach()
