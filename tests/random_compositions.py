@@ -23,6 +23,8 @@ from pathlib import Path
 
 from contract.partners import OF_A_PLUGIN, PLUGIN, fits, small
 
+import runner.app
+import runner.execution.execute  # noqa: F401  what every run imports: forked processes have it already
 from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.list_and_show import describe

@@ -34,7 +34,7 @@ def check(n, seed, folder):
 
 
 def test_a_few_compositions(tmp_path):
-    broken, _, refused = check(12, SEED, tmp_path)
+    broken, _, refused = check(8, SEED, tmp_path)
     assert not broken
     assert not refused
 
