@@ -237,6 +237,14 @@ def masked():
     return Weather(sees=Dict({"observation": Box(0, 1, (2,)), "action_mask": Box(0, 1, (3,))}))
 
 
+def many_actions():
+    return Weather(acts=Discrete(100_000))
+
+
+def many_places():
+    return Weather(sees=Discrete(10**9))
+
+
 def of_any_length():
     return Weather(sees=Sequence(Discrete(2)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from components.datasets.games.parallel_values import (
 from components.problems.live_environment import AfterMove, Beginning
 from components.trouble import Misfit
 
+MOST = 1_000_000  # joint actions, and numbers that are observed, of a game that can be kept in tables or weights
 TRIED = 200  # moves at most of an episode that is played twice
 RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
 
@@ -78,6 +80,10 @@ class ParallelGame:
                 f"{where}: observations of {self.players[0]} are {type(self.space).__name__}, of no fixed size"
             )
         self.width = flatdim(self.space)
+        joint = math.prod(int(space.n) for space in spaces)
+        for count, what in ((joint, "joint actions"), (self.width, f"numbers in an observation of {self.players[0]}")):
+            if count > MOST:
+                raise Misfit(f"{where}: has {count:,} {what}, more than {MOST:,}; make fewer of them")
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
 

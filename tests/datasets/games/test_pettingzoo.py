@@ -152,6 +152,11 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
         ({"agent": "she"}, "dataset.agent=she: no player of parallel_envs:Weather, which has p0, p1"),
         ({"env": "parallel_envs:masked"}, "has an action_mask; every action must be allowed at every move"),
         ({"env": "parallel_envs:of_any_length"}, "observations of p0 are Sequence, of no fixed size"),
+        ({"env": "parallel_envs:many_actions"}, "has 10,000,000,000 joint actions, more than 1,000,000; make fewer"),
+        (
+            {"env": "parallel_envs:many_places"},
+            "has 1,000,000,000 numbers in an observation of p0, more than 1,000,000",
+        ),
         ({"env": "parallel_envs:nothing"}, "makes a object, no ParallelEnv"),
         ({"env": "parallel_envs:number"}, "parallel_envs has no function or class 'number'"),
         ({"env": "parallel_envs:Wether"}, "parallel_envs has no function or class 'Wether'"),
