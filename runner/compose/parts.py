@@ -101,6 +101,7 @@ def _of_text(role: str, name: str, file: Path) -> Known:
     return Known(keys, own.holds, shares, imports, reads, integers, numbers)
 
 
+@cache
 def held_roles(cls: type[BaseModel]) -> dict[str, str]:
     """Keys of a class that hold components, and their role."""
     role_of = {
