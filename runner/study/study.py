@@ -12,6 +12,7 @@ from runner import conf_folders, plugins
 from runner.arguments import Parser, add_json
 from runner.console import announce, out
 from runner.mistakes import ConfigError
+from runner.record.inside import inside
 from runner.study import snapshot as snapshots
 from runner.study.choice import chosen, refused_among
 from runner.study.definition import load_study
@@ -162,10 +163,13 @@ def main(argv: list[str]) -> int:
         key, _, value = word.lstrip("+").partition("=")
         if key == "output_dir":  # of a run it is a key; here every run is told it
             raise ConfigError(f"{word}: where a study records its runs is said by --output-dir {value}")
-    if given.name is not None and (not given.name or "/" in given.name.replace("../", "")):
-        raise ConfigError(
-            f"--as {given.name!r}: no name of a folder; give a plain one, such as {Path(given.study).stem}_2"
-        )
+    if given.name is not None:
+        if given.name:
+            inside(Path(), given.name, "--as")
+        if not given.name or "/" in given.name:
+            raise ConfigError(
+                f"--as {given.name!r}: no name of a folder; give a plain one, such as {Path(given.study).stem}_2"
+            )
     if given.jobs is None:
         given.jobs = launcher.jobs or os.cpu_count() or 1
     if given.jobs < 1:

@@ -54,7 +54,7 @@ def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistak
 
 @pytest.mark.parametrize(
     ("model", "dataset"),
-    [("linear_gaussian_ssm", "stochastic_volatility"), ("stochastic_volatility", "wiener_velocity")],
+    [("linear_gaussian_ssm", "stochastic_volatility"), ("stochastic_volatility", "local_level")],
 )
 def test_a_model_of_another_system_is_refused_before_data_are_read(make_job, model, dataset):
     with pytest.raises(ConfigError, match=f"model={model} assumes .*which dataset={dataset} is not; models that fit: "):

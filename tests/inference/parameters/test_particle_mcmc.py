@@ -164,7 +164,7 @@ def test_draws_are_kept_after_warm_up_and_scored():
 )
 def test_mistakes_are_told_before_data_are_read(make_job, overrides, told):
     prior = "model.unknown.observation_sd={law: half_normal, scale: 1.0}"
-    words = ["dataset=lgssm", "model=lgssm", "inference=particle_mcmc", "steps=5"]
+    words = ["dataset=lgssm", "model=lgssm", "inference=particle_mcmc", "steps=5", "inference.warmup=2"]
     with pytest.raises(ConfigError) as wrong:
         make_job(*words, *([] if "contaminated" in overrides[-1] else [prior]), *overrides)
     assert told in str(wrong.value)
