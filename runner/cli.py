@@ -9,6 +9,8 @@ import gc
 import importlib
 import os
 import sys
+import warnings
+from typing import TextIO
 
 COMMANDS = {
     "list": (
@@ -144,6 +146,23 @@ def _hydra(argv: list[str]) -> int:
     return 0
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours is one line; another is as Python has it."""
+    from runner.mistakes import RunnerWarning
+
+    if issubclass(category, RunnerWarning):
+        print(f"note: {message}", file=sys.stderr)
+    else:
+        (sys.stderr if file is None else file).write(warnings.formatwarning(message, category, filename, lineno, line))
+
+
 def main() -> None:
     """Entry point of the ``runner`` command."""
     # Processes that this one starts, a launcher's too, find no module in the folder that happens to be the present one.
@@ -151,6 +170,7 @@ def main() -> None:
     from runner.terminal import streams
 
     streams.install()
+    warnings.showwarning = _show_warning
     from runner.conf_folders import of_this_command
 
     command = sys.argv[1] if len(sys.argv) > 1 else "help"

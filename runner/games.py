@@ -26,7 +26,8 @@ from runner import conf_folders
 from runner.compose.build import built
 from runner.compose.parts import filled
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError, nearest
+from runner.mistakes import ConfigError, nearest, reading
+from runner.yaml_limits import check_file
 
 HERS = "decision_maker"
 Observations = dict[str, np.ndarray]
@@ -121,7 +122,9 @@ def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
     file = conf_folders.find("dataset", game)
     if game not in games or file is None:
         raise ConfigError(f"{game}: no such game{nearest(game, games)}")
-    defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
+    with reading(file):
+        check_file(file)
+        defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
     dataset: Any = built("dataset", filled("dataset", defaults | keys, "dataset"), "dataset")
     return GameAsParallelEnv(
         dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from runner.yaml_limits import YamlLimitError
+
 
 class RunnerError(Exception):
     """All that the runner complains of, in one to three lines that name the key and the mend."""
@@ -63,6 +65,8 @@ def reading(path: str | Path, mend: str = "") -> Iterator[None]:
 def unreadable(path: str | Path, error: yaml.YAMLError | UnicodeDecodeError | OSError) -> str:
     """One line for a YAML file that cannot be read, with the line where it breaks."""
     where = shown_path(path)
+    if isinstance(error, YamlLimitError):
+        return f"{where}{f', line {error.line}' if error.line else ''}: {error.problem}"
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""

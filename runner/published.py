@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -27,6 +26,7 @@ from pydantic import (
 from components.metrics.names import Better
 from runner import conf_folders
 from runner.mistakes import ConfigError, nearest, reading, shown_path
+from runner.yaml_limits import read_yaml
 
 _PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 Spread = Literal["se", "sd", "iqr"]
@@ -177,7 +177,7 @@ def load_published(name: str) -> Published:
         raise ConfigError(f"published={name}: no such table{nearest(name, conf_folders.names('published'))}")
     try:
         with reading(path):
-            return Published(**yaml.safe_load(path.read_text(encoding="utf-8")))
+            return Published(**read_yaml(path))
     except ValidationError as errors:
         first = errors.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -12,6 +12,7 @@ from runner.compose.settings import a_device
 from runner.mistakes import ConfigError, reading
 from runner.plugins import ask_whether_known
 from runner.record.record import find
+from runner.yaml_limits import check_file
 
 
 def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
@@ -22,6 +23,7 @@ def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
     """
     again = "give the run's own command again"
     with reading(file, f"; {again}"):
+        check_file(file)
         cfg = OmegaConf.load(file)
         content = OmegaConf.to_container(cfg, resolve=False)
     plugins = content.get("plugins", []) if isinstance(content, dict) else None

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from components import registry
 from runner import CONF, conf_folders, plugins
 from runner.arguments import Parser, add_json
@@ -20,7 +18,8 @@ from runner.catalogue.declarations import SETTINGS, Declared, declared, declared
 from runner.catalogue.partners import as_set, partners
 from runner.mistakes import UNREADABLE, ConfigError, nearest, reading, shown_path, unreadable
 from runner.tables import print_json, print_table
-from runner.yaml_comments import Key, Loader, read_file
+from runner.yaml_comments import Key, read_file
+from runner.yaml_limits import check_file, read_yaml
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
 CONFIG = "config"  # `runner show config`: the run-level keys
@@ -45,6 +44,7 @@ def read_keys(path: Path) -> tuple[list[Key], Any]:
         ConfigError: it is none, with the line where it breaks.
     """
     with reading(path):
+        check_file(path)
         return read_file(path)
 
 
@@ -57,7 +57,7 @@ def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
             name = entry.removeprefix("/").removeprefix("experiment/")
             path = conf_folders.find("experiment", name)
             if name not in within and path is not None:
-                found |= chosen(yaml.load(path.read_text(encoding="utf-8"), Loader=Loader), (*within, name))
+                found |= chosen(read_yaml(path), (*within, name))
             continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
             role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
@@ -69,7 +69,7 @@ def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
 def _described(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+        content = read_yaml(path)
     except UNREADABLE as error:
         return path.stem, unreadable(path, error), ""
     if not isinstance(content, dict):

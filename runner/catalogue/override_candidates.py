@@ -10,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from components import registry
 from runner import CONF, conf_folders
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
@@ -19,6 +17,7 @@ from runner.catalogue.list_and_show import chosen, describe, explained, options,
 from runner.mistakes import ConfigError
 from runner.plugins import source_file
 from runner.yaml_comments import Key, read_file
+from runner.yaml_limits import read_yaml
 
 Candidate = tuple[str, str]  # what to insert, and what it means
 
@@ -36,7 +35,7 @@ def _choices(words: list[str]) -> dict[str, str]:
     picked: dict[str, str] = {}
     path = conf_folders.find("experiment", given.get("experiment", ""))
     if path is not None:
-        picked = chosen(yaml.safe_load(path.read_text(encoding="utf-8")))
+        picked = chosen(read_yaml(path))
     return picked | {role: given[role] for role in registry.CHOSEN if role in given}
 
 

@@ -25,7 +25,7 @@ def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
             continue
         signatures[data] = sign(config, data)
         facts = read(folder / signatures[data])
-        if facts is not None and facts["state"] == "done" and facts["finished"]:
+        if facts is not None and facts["state"] == "done":
             if not _same_data(resolved, facts):
                 return None
             notes = [*resolved.notes, *check_draws(config["inference"], settings)]

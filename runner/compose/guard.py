@@ -30,6 +30,7 @@ from omegaconf.basecontainer import BaseContainer
 
 from components.registry import CHOSEN, REQUIRED
 from runner.mistakes import ConfigError, reading, shown_path
+from runner.yaml_limits import YamlLimitError, check_file, check_words
 
 OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
@@ -100,6 +101,8 @@ def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
     if state in _files:
         return copy.deepcopy(_files[state])
     with reading(file):
+        if file.is_file():
+            check_file(file)
         result = _read_by_hydra(self, config_path)
     if file.is_file() and result is not None and isinstance(result.config, DictConfig):
         _files[state] = copy.deepcopy(
@@ -113,6 +116,10 @@ def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
 def _compose(
     self: ConfigLoaderImpl, config_name: str | None, overrides: list[str], run_mode: RunMode, **how: bool
 ) -> DictConfig:
+    try:
+        check_words(overrides)
+    except YamlLimitError as error:
+        raise ConfigError(str(error)) from None
     for word in overrides:
         key, _, value = word.partition("=")
         if key.lstrip("+") in (*CHOSEN, "experiment") and value.startswith("["):

@@ -22,6 +22,7 @@ from components import registry
 from runner import conf_folders
 from runner.catalogue import declarations
 from runner.mistakes import ConfigError, nearest, reading, shown_path
+from runner.yaml_limits import check_file
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def component_defaults(role: str, name: str) -> dict[str, Any]:
 def _read_yaml(file: Path, changed: int) -> dict[str, Any]:
     """A YAML file as it was at its last change."""
     with reading(file):
+        check_file(file)
         values: Any = OmegaConf.to_container(OmegaConf.load(file))
     return values if isinstance(values, dict) else {}
 

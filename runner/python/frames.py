@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-import yaml
-
-from runner.mistakes import UNREADABLE, ConfigError, RunnerWarning, nearest
-from runner.python.words import flat
+from runner.mistakes import ConfigError, RunnerWarning, nearest
+from runner.python.words import flat, refuse_too_large
 from runner.record import record
 from runner.record.compare import last_evaluation
-from runner.record.facts import read
-from runner.record.lines import by_replicate, read_lines
+from runner.record.facts import read_beside, read_config, tell_unreadable
+from runner.record.lines import by_replicate, readable_lines
 from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def recorded(folder: Path) -> pd.DataFrame:
 
     rows = [
         (r, line["step"], line["phase"], metric, value)
-        for line in read_lines(folder)
+        for line in readable_lines(folder)
         for metric in line["metrics"]
         for r, value in by_replicate(line, metric)
     ]
@@ -60,15 +58,22 @@ def runs(
     import pandas as pd
 
     settings = list(settings)
+    refuse_too_large(filters)
     wanted = dict(flat(filters))
     ask_config = [name for name in [*wanted, *settings] if name not in COLUMNS]
     rows, seen = [], set[str]()
     for folder in record.runs(Path(output_dir)):
-        facts = read(folder)
+        facts = read_beside(folder)
         if facts is None:
-            warn(f"{folder}: its run.json is damaged, and it is left out", RunnerWarning, stacklevel=2)
             continue
-        values = _values(folder) if ask_config else {}
+        try:
+            values = _values(folder) if ask_config else {}
+        except PermissionError as error:
+            tell_unreadable(folder, error)
+            continue
+        except ConfigError as error:
+            warn(f"left out: {error}", RunnerWarning, stacklevel=2)
+            continue
         seen |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
@@ -83,12 +88,7 @@ def runs(
 
 def _values(folder: Path) -> dict[str, Any]:
     """Settings of a record by dotted key; of a part its name too, by the key that holds it."""
-    try:
-        with (folder / "config.yaml").open(encoding="utf-8") as file:
-            config = yaml.load(file, yaml.CSafeLoader)
-    except UNREADABLE:
-        return {}
-    return dict(flat(config)) if isinstance(config, dict) else {}
+    return dict(flat(read_config(folder)))
 
 
 def _is(value: Any, wanted: Any) -> bool:

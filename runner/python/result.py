@@ -9,14 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
-
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import compare as records
 from runner.record.checks import combined
 from runner.record.facts import RunState
 from runner.record.record import find
 from runner.standard_error import mean_se
+from runner.yaml_limits import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +87,7 @@ class Result:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The whole config, as it was resolved."""
-        return yaml.safe_load((self.record / "config.yaml").read_text(encoding="utf-8"))
+        return read_yaml(self.record / "config.yaml")
 
     @property
     def facts(self) -> dict[str, Any]:

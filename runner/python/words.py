@@ -12,6 +12,7 @@ from components import registry
 from components.registry import CHOSEN
 from runner.compose.parts import component_defaults, known
 from runner.mistakes import ConfigError
+from runner.yaml_limits import YamlLimitError, check_values
 
 # What Hydra's grammar reads as a string without quotes, and not as a number or a word of its own.
 _PLAIN = re.compile(r"(?!(?:true|false|null|nan|[+-]?inf)$)[A-Za-z_][\w.-]*", re.IGNORECASE)
@@ -21,9 +22,23 @@ def words_of(keys: Mapping[str, object]) -> list[str]:
     """``steps=100``, ``model=bnn`` and ``model.widths=[50]`` of ``{"steps": 100, "model": {"name": "bnn", "widths": [50]}}``.
 
     Raises:
-        ConfigError: a value that no YAML holds.
+        ConfigError: a value that no YAML holds, or more of them than a file may hold.
     """
+    refuse_too_large(keys)
     return [f"{key}={written(value, key)}" for key, value in flat(keys, chosen_names(keys))]
+
+
+def refuse_too_large(keys: Mapping[str, object]) -> None:
+    """Refuses dicts and lists beyond the limits of YAML that others wrote.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    for key, value in keys.items():
+        try:
+            check_values(value)
+        except YamlLimitError as error:
+            raise ConfigError(f"{key}: {error}") from None
 
 
 def chosen_names(keys: Mapping[str, object]) -> dict[str, str]:

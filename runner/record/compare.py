@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from components.metrics.names import better
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
-from runner.record.facts import read
-from runner.record.lines import read_lines
+from runner.record.facts import UnreadableRecordError, load_facts, read_config
+from runner.record.lines import readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.record.record import find
 from runner.standard_error import mean_se
@@ -58,10 +56,7 @@ def flat(values: Any, prefix: str = "") -> dict[str, str]:
 
 def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
     """Metrics of each replicate's last evaluation, and the step of the newest one."""
-    try:
-        lines = [line for line in read_lines(folder) if line["phase"] != "train"]
-    except OSError:
-        return {}, None
+    lines = [line for line in readable_lines(folder) if line["phase"] != "train"]
     newest = {line["replicate"]: line for line in lines}
     result: dict[str, list[float]] = {}
     for _, line in sorted(newest.items()):
@@ -74,15 +69,18 @@ def load(folder: Path) -> Compared:
     """A run's record.
 
     Raises:
-        ConfigError: its run.json or config.yaml cannot be read.
+        ConfigError: its run.json or config.yaml is damaged; an ``UnreadableRecordError``: this user may not read them.
     """
-    facts = read(folder)
+    again = "; give the run's own command again"
     try:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError):
-        config = None
-    if facts is None or not isinstance(config, dict):
-        raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
+        facts = load_facts(folder)
+        config = read_config(folder)
+    except PermissionError as error:
+        raise UnreadableRecordError(folder, error) from None
+    except ConfigError as error:
+        raise ConfigError(f"{error}{again}") from None
+    if facts is None:
+        raise ConfigError(f"{folder}: its run.json is damaged{again}")
     result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
     return Compared(folder, facts, flat(config), result, step)
 
@@ -243,7 +241,7 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv[1:])
     if len(given.run) < 2:
         raise ConfigError(f"compare: give two runs or more, not {len(given.run)}")
-    runs = [load(find(name, Path(given.output_dir))) for name in given.run]
+    runs = _readable(given.run, Path(given.output_dir))
     labels = [run.label for run in runs]
     config = config_rows(runs, given.all)
     _section("run", "", labels, fact_rows(runs))
@@ -259,6 +257,22 @@ def main(argv: list[str]) -> int:
     for line in warnings(runs):
         print(f"note: {line}", file=sys.stderr)
     return 0
+
+
+def _readable(names: list[str], output_dir: Path) -> list[Compared]:
+    """The runs that this user may read, the others named in a line.
+
+    Raises:
+        ConfigError: fewer than two are left, or one is damaged or not there."""
+    runs = []
+    for name in names:
+        try:
+            runs.append(load(find(name, output_dir)))
+        except UnreadableRecordError as error:
+            print(f"note: left out: {error}", file=sys.stderr)
+    if len(runs) < 2:
+        raise ConfigError(f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can")
+    return runs
 
 
 def _side_by_side(results: list[Row], apart: list[Row]) -> list[Row]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import warnings
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from runner.mistakes import UNREADABLE, ConfigError, RunnerWarning, shown_path, unreadable
+from runner.yaml_limits import read_yaml
 
 NAME = "run.json"
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
@@ -52,21 +58,110 @@ def _believed(facts: Any) -> bool:
         return False
     if not all(isinstance(facts[key], of) for key, of in (HOLDS | SINCE).items() if key in facts):
         return False
-    if facts["state"] == "done" and not facts["finished"] and not facts["result"]:
-        return False  # nothing was computed
+    if facts["state"] == "done" and not facts["finished"]:
+        return False  # no replicate came to its end
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
         return True
     result = gathered(facts["finished"], facts["vectorised"])
     return json.dumps(result, sort_keys=True) == json.dumps(facts["result"], sort_keys=True)  # as text: NaN is NaN
 
 
+class UnreadableRecordError(ConfigError):
+    """A record that this user may not read."""
+
+    def __init__(self, path: Path, error: OSError):
+        who = "ask its owner for chmod -R u+rwX,g+rX, or give another --output-dir"
+        super().__init__(f"{shown_path(path)}: cannot be read ({error.strerror or error}); {who}")
+
+
+def tell_unreadable(path: Path, error: OSError) -> None:
+    """Warns of a record, or a folder of records, that is left out because this user may not read it: once for each."""
+    warnings.warn(f"left out: {UnreadableRecordError(path, error)}", RunnerWarning, stacklevel=1)
+
+
+def list_folder(folder: Path) -> list[Path]:
+    """What lies in a folder, sorted; nothing where there is none, with a warning where it may not be read."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except PermissionError as error:
+        tell_unreadable(folder, error)
+        return []
+
+
 def read(folder: Path) -> dict[str, Any] | None:
-    """run.json of a folder; None when there is none or it is damaged (the run that it is of then rebuilds it)."""
+    """run.json of a folder; None when there is none or it is damaged (the run that it is of then rebuilds it), and, with a
+    warning, when it may not be read."""
+    try:
+        return load_facts(folder)
+    except PermissionError as error:
+        tell_unreadable(folder, error)
+        return None
+
+
+def read_beside(folder: Path) -> dict[str, Any] | None:
+    """``read`` of a record that is shown beside others: there is a warning of a damaged one too."""
+    try:
+        facts = load_facts(folder)
+    except PermissionError as error:
+        tell_unreadable(folder, error)
+        return None
+    if facts is None and is_there(folder / NAME):
+        warnings.warn(f"left out: {folder}: its run.json is damaged", RunnerWarning, stacklevel=1)
+    return facts
+
+
+def load_facts(folder: Path) -> dict[str, Any] | None:
+    """run.json of a folder; None when there is none or it is damaged.
+
+    Raises:
+        PermissionError: this user may not read it.
+    """
     try:
         facts = json.loads((folder / NAME).read_bytes())
         return facts if _believed(facts) else None
+    except PermissionError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.yaml of a folder.
+
+    Raises:
+        PermissionError: this user may not read it.
+        ConfigError: it is damaged or not there, in one line.
+    """
+    file = folder / "config.yaml"
+    try:
+        config = read_yaml(file)
+    except PermissionError:
+        raise
+    except UNREADABLE as error:
+        raise ConfigError(unreadable(file, error)) from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{shown_path(file)}: must hold keys and their values")
+    return config
+
+
+def is_there(path: Path) -> bool:
+    """True if there is such a file or folder of a record; of one behind a folder that this user may not enter there is a
+    warning."""
+    try:
+        return path.exists()
+    except PermissionError as error:
+        tell_unreadable(path.parent, error)
+        return False
+
+
+def is_readable(path: Path) -> bool:
+    """True if this user may read a file of a record; otherwise there is a warning."""
+    if os.access(path, os.R_OK):
+        return True
+    tell_unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    return False
 
 
 def complete(facts: dict[str, Any] | None, signature: str) -> bool:

@@ -75,11 +75,16 @@ def started(process: int) -> str:
 
 
 def holder(path: Path) -> tuple[Holder, float] | None:
-    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or nothing that reads as one."""
+    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or nothing that reads as one.
+
+    Raises:
+        PermissionError: this user may not read it."""
     try:
         with path.open(encoding="utf-8") as file:
             found = Holder(**json.load(file))
             return found, os.fstat(file.fileno()).st_mtime
+    except PermissionError:
+        raise
     except (OSError, ValueError, TypeError):  # ValueError: JSON, and a text in no encoding
         return None
 
@@ -111,7 +116,10 @@ def _void(path: Path, of: Holder, touched: float) -> bool:
 
 def held(path: Path) -> bool:
     """Whether some process works in a run's folder, as far as can be told now."""
-    found = holder(path)
+    try:
+        found = holder(path)
+    except PermissionError:
+        return False
     return found is not None and not _void(path, *found)
 
 

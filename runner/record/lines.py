@@ -10,6 +10,7 @@ from threading import Lock
 from typing import IO, Any
 
 from runner.record.atomic import write_bytes
+from runner.record.facts import tell_unreadable
 
 NAME = "metrics.jsonl"
 HOLDS: dict[str, type | tuple[type, ...]] = {
@@ -39,6 +40,15 @@ def read_lines(folder: Path) -> list[Line]:
     except FileNotFoundError:
         return []
     return [line for text in content.split(b"\n") if (line := _parsed(text)) is not None]
+
+
+def readable_lines(folder: Path) -> list[Line]:
+    """``read_lines`` of a record beside others: none, with a warning, where this user may not read them."""
+    try:
+        return read_lines(folder)
+    except PermissionError as error:
+        tell_unreadable(folder / NAME, error)
+        return []
 
 
 def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:

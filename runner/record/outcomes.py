@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_text
+from runner.record.facts import tell_unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +54,9 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
         labels = int(kept["labels"])
         packed = {str(name): np.frombuffer(bytes.fromhex(bits), np.uint8) for name, bits in kept["right"].items()}
         return {name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()}
+    except PermissionError as error:
+        tell_unreadable(folder, error)
+        return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -14,7 +14,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import code, facts, lease
 from runner.record.atomic import remove_orphans, write_text
-from runner.record.facts import RunState, complete, read
+from runner.record.facts import RunState, UnreadableRecordError, complete, is_there, list_folder, load_facts
 from runner.record.inside import refuse_links
 from runner.record.lines import Lines
 from runner.record.parts import PARTS
@@ -149,7 +149,7 @@ class Record:
 
     def _find(self, job: Job) -> None:
         """The facts of a run that was here before, as they are or rebuilt; otherwise those of one that begins."""
-        found = read(self.folder)
+        found = load_facts(self.folder)
         whole = complete(found, job.signature)
         if found is not None and whole and not job.settings.fresh and not found.get("clearing"):
             self.facts = found
@@ -255,19 +255,24 @@ class Record:
 
 
 def runs(output_dir: Path) -> list[Path]:
-    """Every run folder under an output folder."""
-    return sorted(p.parent for p in output_dir.glob("*/*/run.json"))
+    """Every run folder under an output folder; of one that this user may not read there is a warning."""
+    return [folder for folder in _folders(output_dir) if is_there(folder / facts.NAME)]
+
+
+def _folders(output_dir: Path) -> Iterator[Path]:
+    """What lies where runs are recorded."""
+    return (folder for experiment in list_folder(output_dir) for folder in list_folder(experiment))
 
 
 def find(run: str, output_dir: Path) -> Path:
     """A run named by its folder or by the beginning of its signature.
 
     Raises:
-        ConfigError: none, or several, match.
+        ConfigError: none, or several, match; an ``UnreadableRecordError``: this user may not read it.
     """
-    if (Path(run) / "run.json").exists():
+    if _is_record(Path(run)):
         return Path(run)
-    matching = [folder for folder in runs(output_dir) if folder.name.startswith(run)]
+    matching = [folder for folder in _folders(output_dir) if folder.name.startswith(run) and _is_record(folder)]
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -275,3 +280,15 @@ def find(run: str, output_dir: Path) -> Path:
             f"{run}: {len(matching)} runs begin so: {', '.join(f'{m.parent.name}/{m.name}' for m in matching[:5])}"
         )
     raise ConfigError(f"{run}: no such run under {output_dir} (a folder, or the beginning of a signature)")
+
+
+def _is_record(folder: Path) -> bool:
+    """True for the folder of a run.
+
+    Raises:
+        UnreadableRecordError: this user may not look.
+    """
+    try:
+        return (folder / facts.NAME).exists()
+    except PermissionError as error:
+        raise UnreadableRecordError(folder, error) from None

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from runner.record.checks import combined
 from runner.record.code import has_changes
 from runner.record.compare import flat
+from runner.record.facts import is_readable, is_there
 from runner.record.inside import lies_inside
 from runner.report.figures.charts import numbers
 from runner.report.results import Laid
@@ -94,13 +95,13 @@ def _run(
         "provenance": {key: value for key, value in provenance.items() if value},
         "checks": checks,
         "figures": [{"name": p.stem, "source": _embedded(p) if embed else _link(p, folder)} for p in pictures],
-        "record": _link(place, folder) if place and place.is_dir() else "",
+        "record": _link(place, folder) if place and is_there(place) else "",
     }
 
 
 def pictures_of(record: Path) -> list[Path]:
     """The figures that lie in a record; a link to a file elsewhere is no figure of it."""
-    return [path for path in sorted(record.glob("figures/*.png")) if lies_inside(record, path)]
+    return [path for path in sorted(record.glob("figures/*.png")) if lies_inside(record, path) and is_readable(path)]
 
 
 def _embedded(picture: Path) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from components.metrics.predictive_distance import predictive_distances
 from runner.execution.artefacts import predictions_of
+from runner.record.facts import is_readable, is_there
 from runner.study.snapshot import FrozenRun, Snapshot
 
 
@@ -25,7 +26,7 @@ def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
 
 def _kept(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
     path = predictions_of(folder, replicate)
-    return _predictions(path, path.stat().st_mtime_ns) if path.is_file() else None
+    return _predictions(path, path.stat().st_mtime_ns) if is_there(path) and is_readable(path) else None
 
 
 def distances(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any], metric: str) -> dict[tuple[int, int], float]:

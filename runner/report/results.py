@@ -9,7 +9,7 @@ from typing import Any
 
 from runner.published import Number, Published, load_published, shown
 from runner.record.checks import failed
-from runner.record.lines import by_replicate, read_lines
+from runner.record.lines import by_replicate, readable_lines
 from runner.report.distances import distances
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, median_iqr, summarise
@@ -71,11 +71,7 @@ def step_times(folder: Path) -> dict[int, float]:
     checkpoint between two lines does not move a median)."""
     times: dict[int, list[float]] = {}
     last: dict[int, tuple[int, float]] = {}
-    try:
-        lines = read_lines(folder)
-    except OSError:
-        return {}
-    for line in lines:
+    for line in readable_lines(folder):
         if line["phase"] == "train":
             r = line["replicate"]
             step, seconds = last.get(r, (0, -1.0))
@@ -87,7 +83,7 @@ def step_times(folder: Path) -> dict[int, float]:
 
 def late_means(folder: Path, metric: str) -> dict[int, float]:
     """Mean of a metric over the evaluations of the second half of the steps, by replicate."""
-    seen = [line for line in read_lines(folder) if line["phase"] != "train" and metric in line["metrics"]]
+    seen = [line for line in readable_lines(folder) if line["phase"] != "train" and metric in line["metrics"]]
     half = max((line["step"] for line in seen), default=0) / 2
     found: dict[int, dict[int, float]] = {}  # by step: the last one is evaluated again when a replicate ends
     for line in seen:
@@ -122,7 +118,7 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     if metric == ESS_RATE:
         if facts["state"] != "done" or "ess" not in facts["result"]:
             return {}
-        steps = max((line["step"] for line in read_lines(folder)), default=0)
+        steps = max((line["step"] for line in readable_lines(folder)), default=0)
         times = step_times(folder)
         if facts.get("vectorised") and times:  # a step is one of all replicates
             times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from components.metrics.names import Better, better
@@ -25,6 +24,7 @@ from runner import conf_folders
 from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
 from runner.study.figure_specs import EvolutionSpec, Figure, FigureSpec, FileName, RankSpec, SpreadSpec, Strict, keys_at
+from runner.yaml_limits import read_yaml
 
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
@@ -243,7 +243,7 @@ def load_study(name: str) -> StudyDefinition:
         raise ConfigError(f"study {name}: no such study{nearest(name, conf_folders.names('study'))}")
     try:
         with reading(path):
-            study = StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
+            study = StudyDefinition(**read_yaml(path))
     except ValidationError as error:
         first = min(
             error.errors(), key=lambda one: one["type"] != "extra_forbidden"

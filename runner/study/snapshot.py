@@ -19,12 +19,13 @@ from components.metrics.names import PREFIXES, base_name, score_names
 from runner.mistakes import ConfigError, nearest, reading
 from runner.plugins import module_name, refuse_unknown
 from runner.record.atomic import write_text
-from runner.record.facts import read
+from runner.record.facts import read_beside
 from runner.record.inside import inside
 from runner.record.record import now
 from runner.study.definition import DISTANCES, Planned, Row, StudyDefinition, plan
 from runner.study.figure_specs import EvolutionSpec, FigureSpec, SpreadSpec
-from runner.yaml_comments import Dumper, Loader
+from runner.yaml_comments import Dumper
+from runner.yaml_limits import MOST_OF_SNAPSHOT, read_yaml
 
 OF_TIMES = frozenset({"milliseconds_per_step"})  # what reports read from the record of any run
 ESS_RATE = "ess_per_second"  # what they read of runs that have an ess
@@ -63,7 +64,7 @@ class Snapshot:
 
     def facts(self, run: FrozenRun) -> dict[str, Any] | None:
         """run.json of a run; None: not started."""
-        return None if run.refused else read(self.folder(run))
+        return None if run.refused else read_beside(self.folder(run))
 
     def state(self, run: FrozenRun) -> str:
         """refused | not started | pending | running | done | failed | diverged | interrupted | pruned."""
@@ -170,7 +171,7 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
         return None
     try:
         with reading(path, "; take a new one with --fresh"):
-            content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+            content = read_yaml(path, MOST_OF_SNAPSHOT)
         runs = TypeAdapter(list[FrozenRun]).validate_python(content["runs"])
         study = StudyDefinition(**content["study"])
         return Snapshot(name, study, content["taken"], content["git"], content["extra"], runs, output_dir)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
+from runner.record.facts import list_folder, tell_unreadable
 from runner.record.lease import started
 
 SWEEP = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
@@ -62,11 +63,15 @@ def noted(sweep: Path) -> list[JobOutcome]:
     Raises:
         ConfigError: a file is damaged."""
     found = []
-    for path in (sweep / OF_JOBS).glob("*.json"):
+    for path in list_folder(sweep / OF_JOBS):
+        if path.suffix != ".json":
+            continue
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             folder = None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
             found.append(JobOutcome(**facts | {"folder": folder}))
+        except PermissionError as error:
+            tell_unreadable(path, error)
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(f"{path}: not what a job of a sweep writes; remove it, or give the sweep again") from None
     return sorted(found, key=lambda outcome: outcome.number)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from runner.arguments import Parser, add_json
 from runner.console import mean_and_se, out
 from runner.mistakes import ConfigError, shown_path
-from runner.record.facts import read
+from runner.record.facts import read_beside
 from runner.standard_error import mean_se
 from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
 from runner.tables import print_json, print_table
@@ -70,7 +70,7 @@ def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
 def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for folder in dict.fromkeys(job.folder for job in jobs if job.state == "done" and job.folder is not None):
-        for name, values in ((read(folder) or {}).get("result") or {}).items():
+        for name, values in ((read_beside(folder) or {}).get("result") or {}).items():
             if "/" not in name:
                 found.setdefault(name, []).extend(values)
     return found

@@ -19,7 +19,7 @@ from pathlib import Path
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.atomic import orphans
-from runner.record.facts import read
+from runner.record.facts import list_folder, load_facts, tell_unreadable
 from runner.record.lease import NAME, held, taken
 from runner.record.rebuild import KEEP, traces
 from runner.system.workers import orphaned_workers
@@ -53,18 +53,31 @@ class Litter:
 def found(output_dir: Path) -> Iterator[Litter]:
     """What lies under an output folder that is no result, of runs that are neither kept nor going."""
     for run in runs(output_dir):
-        if (run / KEEP).exists() or held(run / NAME):
-            continue
-        facts = read(run)
-        if facts is not None and facts.get("smoke") is True:
-            yield Litter("smoke", run, run)
-            continue
-        if facts is None and not traces(run):
-            yield Litter("orphans", run, run)
-            continue
-        yield from (Litter("orphans", path, run) for path in orphans(run))
-        if facts is not None and facts["state"] == "done" and (run / "checkpoints").is_dir():
-            yield Litter("checkpoints", run / "checkpoints", run)
+        try:
+            yield from _found_in(run)
+        except PermissionError as error:
+            tell_unreadable(run, error)
+
+
+def _found_in(run: Path) -> Iterator[Litter]:
+    """What lies in the folder of one run.
+
+    Raises:
+        PermissionError: this user may not read it.
+    """
+    if (run / KEEP).exists() or held(run / NAME):
+        return
+    facts = load_facts(run)
+    if facts is not None and facts.get("smoke") is True:
+        yield Litter("smoke", run, run)
+        return
+    if facts is None and not traces(run):
+        list(run.iterdir())  # nothing of a run's, as far as this user may look
+        yield Litter("orphans", run, run)
+        return
+    yield from (Litter("orphans", path, run) for path in orphans(run))
+    if facts is not None and facts["state"] == "done" and (run / "checkpoints").is_dir():
+        yield Litter("checkpoints", run / "checkpoints", run)
 
 
 def is_run(path: Path) -> bool:
@@ -74,9 +87,14 @@ def is_run(path: Path) -> bool:
 
 def runs(output_dir: Path) -> list[Path]:
     """Folders of runs under an output folder; what a link leads to is somebody else's."""
-    experiments = [folder for folder in sorted(output_dir.glob("*")) if folder.is_dir() and not folder.is_symlink()]
-    inside = (run for folder in experiments for run in sorted(folder.glob("*")))
-    return [run for run in inside if is_run(run) and not run.is_symlink()]
+    experiments = [folder for folder in list_folder(output_dir) if folder.is_dir() and not folder.is_symlink()]
+    found = list[Path]()
+    for folder in experiments:
+        try:
+            found += [run for run in list_folder(folder) if is_run(run) and not run.is_symlink()]
+        except PermissionError as error:
+            tell_unreadable(folder, error)
+    return found
 
 
 def unfinished_files(output_dir: Path) -> Iterator[Litter]:
@@ -88,7 +106,15 @@ def unfinished_files(output_dir: Path) -> Iterator[Litter]:
 
 
 def remove(litter: Litter) -> bool:
-    """Removes it, unless its run has begun to go in the meantime."""
+    """Removes it, unless its run has begun to go in the meantime, or this user may not."""
+    try:
+        return _remove(litter)
+    except PermissionError as error:
+        tell_unreadable(litter.run or litter.path, error)
+        return False
+
+
+def _remove(litter: Litter) -> bool:
     if not litter.path.exists():
         return False
     if litter.run is None:

@@ -14,6 +14,7 @@ from types import FrameType
 
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
+from runner.record.facts import UnreadableRecordError
 from runner.tracking.store import database_file, fault, masked, tracking_uri, without_strays
 
 HOST = "127.0.0.1"
@@ -38,7 +39,11 @@ def check(uri: str, port: int) -> None:
     """
     file = database_file(uri)
     if file is not None:
-        if not file.is_file():
+        try:
+            is_there = file.is_file()
+        except PermissionError as error:
+            raise UnreadableRecordError(file.parent, error) from None
+        if not is_there:
             raise ConfigError(
                 f"{file}: no MLflow store here; run something first, or name the folder with --output-dir"
             )

@@ -23,10 +23,11 @@ import yaml
 
 from runner.compose.settings import that_count
 from runner.record.checks import verdict
-from runner.record.facts import read
+from runner.record.facts import load_facts
 from runner.record.lines import read_lines
 from runner.standard_error import mean_se
 from runner.tracking.store import masked
+from runner.yaml_limits import read_yaml
 
 LONGEST_NAME = 120  # characters of what was overridden
 LONGEST_VALUE = 500
@@ -103,13 +104,15 @@ class Content:
         Raises:
             BadRecord: a file of it is damaged.
         """
-        facts = read(folder)
-        if facts is None:
-            raise BadRecord("run.json is damaged")
         try:
-            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+            facts = load_facts(folder)
+            if facts is None:
+                raise BadRecord("run.json is damaged")
+            config = read_yaml(folder / "config.yaml")
             lines = read_lines(folder)
-        except (OSError, ValueError, yaml.YAMLError) as error:
+        except OSError as error:
+            raise BadRecord(f"cannot be read ({error.strerror or error})") from None
+        except (ValueError, yaml.YAMLError) as error:
             raise BadRecord(f"cannot be read ({str(error).splitlines()[0]})") from None
         content = cls(facts, config, lines)
         try:

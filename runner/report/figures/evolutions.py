@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from runner.record.lines import Line, by_replicate, read_lines
+from runner.record.lines import Line, by_replicate, readable_lines
 from runner.report.figures.charts import evolution_chart
 from runner.report.figures.picture import Picture
 from runner.study.definition import StudyDefinition
@@ -47,7 +47,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
             facts = None if run.refused or run.row not in shown else snapshot.facts(run)
             if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
                 continue
-            for line, seconds in trained(read_lines(snapshot.folder(run))):
+            for line, seconds in trained(readable_lines(snapshot.folder(run))):
                 if line["phase"] == "train":
                     continue
                 at = seconds if spec.against == "seconds" else line["step"]

@@ -43,6 +43,7 @@ def record(outputs: Path, signature: str, config: dict | None = None, lines: lis
         "versions": {"python": "3.11.0", "torch": "2.13.0"},
         "hardware": {"cpu": "one"},
         "threads": 1,
+        "finished": {"0": {"rmse": 1.0}, "1": {"rmse": 2.0}, "2": {"rmse": 3.0}},
         "result": {"rmse": [1.0, 2.0, 3.0]},
         "error": None,
     } | facts

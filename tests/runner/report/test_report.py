@@ -71,6 +71,14 @@ def study(tmp_path):
     return frozen
 
 
+def finished_of(result, vectorised):
+    """What ``finished`` of a done run's run.json holds: by replicate, or of all at once."""
+    if vectorised:
+        return {"0": result}
+    count = max(map(len, result.values()))
+    return {str(r): {name: values[r] for name, values in result.items()} for r in range(count)}
+
+
 def record(study, experiment, n, nlpp=None, **changes):
     """Writes run.json of one run, as the loop would."""
     values = [float(v) for v in (nlpp if nlpp is not None else [])]
@@ -81,9 +89,12 @@ def record(study, experiment, n, nlpp=None, **changes):
         "git": {"sha": "f" * 40, "diff": ""}, "versions": {"python": "3.11.7", "torch": "2.13.0"},
         "hardware": {"cpu": "a processor"},
     }  # fmt: skip
+    facts |= changes
+    if facts["state"] == "done" and not facts["finished"]:
+        facts["finished"] = finished_of(facts["result"], facts["vectorised"])
     folder = study.output_dir / experiment / f"{experiment}{n}"
     folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps(facts | changes))
+    (folder / "run.json").write_text(json.dumps(facts))
     return folder
 
 

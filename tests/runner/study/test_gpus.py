@@ -20,7 +20,7 @@ import json, os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1]); folder.mkdir(parents=True)
 (folder / "gpu").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "none"))
 time.sleep(0.3)
-(folder / "run.json").write_text(json.dumps({"state": "done", "error": None}))
+(folder / "run.json").write_text(json.dumps({"state": "done", "finished": {"0": {}}, "error": None}))
 """
 
 

@@ -21,7 +21,8 @@ from runner.sweep.outcomes import SWEEP, JobOutcome, note, noted, noting, title
 
 def recorded(folder: Path, **result: list[float]) -> Path:
     folder.mkdir(parents=True)
-    facts = {"state": "done", "result": result, "seed": 0}
+    finished = {str(r): {name: values[r] for name, values in result.items()} for r in range(2)}
+    facts = {"state": "done", "finished": finished, "result": result, "seed": 0}
     (folder / "run.json").write_text(json.dumps(facts))
     return folder
 

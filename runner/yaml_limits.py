@@ -1,0 +1,167 @@
+"""Limits of what others wrote: values, depth and digits of YAML, aliases written out, before any of it is built.
+
+A file of some hundred bytes can stand for more values than a machine holds: ``a: &a [x, x]``, ``b: &b [*a, *a]``, …
+PyYAML's events neither follow aliases nor recurse, so that they are counted here, and reading stops at the first that is
+too many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from runner.yaml_comments import Loader
+
+MOST_VALUES = 50_000  # keys and values of one file
+MOST_OF_SNAPSHOT = 1_000_000  # of a study's snapshot, which holds the config of every run
+MOST_KEYS = 10_000  # of one mapping
+DEEPEST = 32  # mappings and lists inside each other
+BYTES = 100  # for each value that a file may hold
+DIGITS = re.compile(r"[-+]?[0-9_:]{4000,}")  # Python reads no longer numbers
+
+
+class YamlLimitError(yaml.YAMLError):
+    """YAML that is too large, too deep or holds itself; ``line`` counts from 1, 0: none."""
+
+    def __init__(self, problem: str, line: int = 0):
+        super().__init__(problem)
+        self.problem, self.line = problem, line
+
+
+@dataclass
+class _Node:
+    """A mapping or list that is being read: its anchor, and what it has come to."""
+
+    anchor: str | None
+    is_mapping: bool
+    values: int = 1
+    height: int = 1  # levels below and with it
+    entries: int = 0
+
+
+def _too_many(most: int) -> str:
+    return f"more than {most:,} values, aliases written out: that many are read at most; write less, or without aliases"
+
+
+def _too_deep() -> str:
+    return f"deeper than {DEEPEST} mappings and lists inside each other, aliases written out; write it flatter"
+
+
+def check_text(text: str, most: int = MOST_VALUES) -> None:
+    """Refuses YAML beyond the limits; time grows with what is written, and with ``most`` at worst.
+
+    Raises:
+        YamlLimitError: naming the line.
+        yaml.YAMLError: it is no YAML.
+    """
+    extents: dict[str, tuple[int, int]] = {}  # by anchor: values and height
+    nodes: list[_Node] = []
+    total = 0
+    for event in yaml.parse(text, Loader=Loader):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            nodes.append(_Node(event.anchor, isinstance(event, yaml.MappingStartEvent)))
+            total, height = total + 1, 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            node = nodes.pop()
+            if node.anchor:
+                extents[node.anchor] = node.values, node.height
+            _add(nodes, node.values, node.height)
+            continue
+        elif isinstance(event, yaml.ScalarEvent):
+            if event.implicit[0] and DIGITS.fullmatch(event.value):
+                raise YamlLimitError(f"a number of {len(event.value):,} digits; put it in quotes, or write less", line)
+            if event.anchor:
+                extents[event.anchor] = 1, 0
+            _add(nodes, 1, 0)
+            total, height = total + 1, 0
+        elif isinstance(event, yaml.AliasEvent):
+            if any(node.anchor == event.anchor for node in nodes):
+                raise YamlLimitError(f"*{event.anchor} holds itself; write it without the alias", line)
+            values, height = extents.get(str(event.anchor), (1, 0))
+            _add(nodes, values, height)
+            total += values
+        else:
+            continue
+        if total > most:
+            raise YamlLimitError(_too_many(most), line)
+        if len(nodes) + height > DEEPEST:
+            raise YamlLimitError(_too_deep(), line)
+        if nodes and nodes[-1].is_mapping and nodes[-1].entries > 2 * MOST_KEYS:
+            raise YamlLimitError(f"more than {MOST_KEYS:,} keys of one mapping; write less", line)
+
+
+def _add(nodes: list[_Node], values: int, height: int) -> None:
+    """Counts a node that is complete in the one that holds it."""
+    if nodes:
+        nodes[-1].values += values
+        nodes[-1].height = max(nodes[-1].height, height + 1)
+        nodes[-1].entries += 1
+
+
+def check_file(path: Path, most: int = MOST_VALUES) -> str:
+    """The text of a YAML file within the limits.
+
+    Raises:
+        YamlLimitError, yaml.YAMLError, UnicodeDecodeError, OSError: it is not, or cannot be read.
+    """
+    if (size := path.stat().st_size) > BYTES * most:
+        raise YamlLimitError(f"{size:,} bytes: {BYTES * most:,} are read at most; write less")
+    text = path.read_text(encoding="utf-8")
+    check_text(text, most)
+    return text
+
+
+def read_yaml(path: Path, most: int = MOST_VALUES) -> Any:
+    """What a YAML file holds.  Raises as ``check_file``; of a date that no calendar has too."""
+    text = check_file(path, most)
+    try:
+        return yaml.load(text, Loader=Loader)
+    except ValueError as error:
+        raise YamlLimitError(str(error)) from None
+
+
+def check_values(values: object, most: int = MOST_VALUES) -> None:
+    """Refuses dicts and lists beyond the limits.
+
+    Raises:
+        YamlLimitError: they are too many, or too deep.
+    """
+    pending: list[tuple[object, int]] = [(values, 0)]
+    count = 0
+    while pending:
+        value, depth = pending.pop()
+        count += 1
+        inner = _inner(value)
+        if count + len(pending) > most:
+            raise YamlLimitError(_too_many(most))
+        if inner and depth > DEEPEST:
+            raise YamlLimitError(_too_deep())
+        pending.extend((one, depth + 1) for one in inner)
+
+
+def _inner(value: object) -> list[object]:
+    """What a dict or list holds; nothing of anything else, and of a list of numbers or words."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, list | tuple):
+        return [one for one in value if isinstance(one, Mapping | list | tuple)]
+    return []
+
+
+def check_words(words: Iterable[str]) -> None:
+    """Refuses words of a command line whose brackets are too deep for Hydra's grammar.
+
+    Raises:
+        YamlLimitError: naming the key.
+    """
+    for word in words:
+        depth = 0
+        for bracket in re.findall(r"[\[\]{}()]", word):
+            depth += 1 if bracket in "[{(" else -1
+            if depth > DEEPEST:
+                raise YamlLimitError(f"{word.partition('=')[0]}: {_too_deep()}")

@@ -1,0 +1,117 @@
+"""YAML of others that stands for more than a machine holds is refused in a line, before any of it is built."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+import yaml
+
+import runner
+from runner import cli, conf_folders
+from runner.mistakes import ConfigError
+from runner.python.words import words_of
+from runner.record.compare import load
+from runner.resume import config_of
+from runner.study.definition import load_study
+from runner.study.snapshot import load as load_snapshot
+from runner.yaml_limits import DEEPEST, MOST_VALUES, YamlLimitError, check_text, check_values, read_yaml
+from tests.made_records import made_record
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+)
+BOMBS = {
+    "anchors": (LAUGHS, "more than 50,000 values"),
+    "merges": ("a0: &a0 {x: 1}\n" + "".join(f"a{i + 1}: &a{i + 1} {{<<: [{', '.join([f'*a{i}'] * 9)}]}}\n"
+                                            for i in range(9)), "more than 50,000 values"),
+    "lists": (f"a: {'[' * 10_000}{']' * 10_000}", "deeper than 32"),
+    "mappings": ("{a: " * 10_000 + "1" + "}" * 10_000, "deeper than 32"),
+    "indented": ("\n".join(f"{' ' * i}a:" for i in range(2000)), "deeper than 32"),
+    "chain": ("a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 10_000)), "deeper than 32"),
+    "keys": ("\n".join(f"k{i}: {i}" for i in range(100_000)), "more than 10,000 keys"),
+    "values": (f"a: [{', '.join(['1'] * 100_000)}]", "more than 50,000 values"),
+    "itself": ("a: &a [*a]", "holds itself"),
+    "digits": (f"a: {'1' * 5000}", "a number of 5,000 digits"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bombs_are_refused_at_once(bomb):
+    text, why = BOMBS[bomb]
+    start = time.process_time()
+    with pytest.raises(YamlLimitError, match=why):
+        check_text(text)
+    assert time.process_time() - start < 1
+
+
+def test_what_is_within_the_limits_is_read_as_before(tmp_path):
+    file = tmp_path / "fine.yaml"
+    file.write_text("a: &a {x: [1, 2], y: 1.5}\nb: *a\nc: {<<: *a, y: null}\n")
+    assert read_yaml(file) == yaml.safe_load(file.read_text()) == {
+        "a": {"x": [1, 2], "y": 1.5}, "b": {"x": [1, 2], "y": 1.5}, "c": {"x": [1, 2], "y": None}
+    }  # fmt: skip
+    check_text("[" * DEEPEST + "]" * DEEPEST)
+    check_text("- 1\n" * (MOST_VALUES - 1))
+    with pytest.raises(YamlLimitError):
+        check_text("- 1\n" * MOST_VALUES)
+
+
+@pytest.mark.parametrize("bomb", ["anchors", "lists", "keys"])
+def test_files_of_others_are_refused_in_a_line(tmp_path, monkeypatch, capsys, bomb):
+    text, why = BOMBS[bomb]
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "theirs.yaml").write_text(f"# @package _global_\n{text}")
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "theirs.yaml").write_text(text)
+    record = made_record(tmp_path / "outputs")
+    (record / "config.yaml").write_text(text)
+    snapshot = tmp_path / "outputs" / "studies" / "theirs" / "snapshot.yaml"
+    snapshot.parent.mkdir(parents=True)
+    snapshot.write_text(text)
+
+    line = rf"\.yaml, line \d+: {why}"
+    monkeypatch.setattr(sys, "argv", ["runner", "+experiment=theirs", "--config-dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    error = capsys.readouterr().err
+    assert (end.value.code, error.count("\n")) == (2, 1)
+    assert why in error
+    with conf_folders.of_this_command():
+        conf_folders.use(str(tmp_path))
+        with pytest.raises(ConfigError, match=line):
+            load_study("theirs")
+    for read in (config_of, lambda file: load(file.parent)):
+        with pytest.raises(ConfigError, match=line):
+            read(record / "config.yaml")
+    with pytest.raises(ConfigError, match="more than 1,000,000 values" if bomb == "anchors" else line):
+        load_snapshot("theirs", tmp_path / "outputs")
+    with pytest.warns(runner.RunnerWarning, match=why):
+        assert runner.runs(tmp_path / "outputs", settings=["model.width"]).empty
+
+
+def test_dicts_and_words_are_refused_too():
+    deep: dict = {}
+    for _ in range(10_000):
+        deep = {"a": deep}
+    with pytest.raises(ConfigError, match="model: deeper than 32"):
+        words_of({"model": deep})
+    with pytest.raises(ConfigError, match="inference: deeper than 32"):
+        runner.runs(inference=deep)
+    wide: object = 1
+    for _ in range(20):
+        wide = dict.fromkeys("abcdefgh", wide)
+    with pytest.raises(YamlLimitError, match="more than 50,000"):
+        check_values(wide)
+    check_values({"a": [1.0] * 1_000_000})  # numbers of a series
+
+
+def test_a_word_of_a_command_line_is_refused_too(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["runner", f"model={'{a:' * 10_000}1{'}' * 10_000}"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    error = capsys.readouterr().err
+    assert (end.value.code, error.count("\n")) == (2, 1)
+    assert error.startswith("model: deeper than 32")

@@ -1,0 +1,144 @@
+"""Records that this user may not read: every command that reads records names them in a line and goes on with the others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import runner
+from runner import RunnerWarning
+from runner.mistakes import ConfigError
+from runner.record import compare
+from runner.record.facts import UnreadableRecordError, load_facts, read
+from runner.record.lines import readable_lines
+from runner.record.record import find, runs
+from runner.resume import main as resume
+from runner.sweep.outcomes import OF_JOBS, noted
+from runner.system import clean
+from runner.tracking.content import BadRecord, Content
+from tests.made_records import made_record
+
+THEIRS, OURS, THIRD = "aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"
+
+
+def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:
+    """Refuses what another user's umask would: root, as whom tests may run, is refused nothing by the file system."""
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    def wrap(name: str, inside_only: bool) -> None:
+        original = getattr(Path, name)
+
+        def refused(self: Path, *args: object, **keys: object) -> object:
+            if barred in self.parents or (self == barred and not inside_only):
+                refuse(self)
+            return original(self, *args, **keys)
+
+        monkeypatch.setattr(Path, name, refused)
+
+    for name, inside_only in (("open", False), ("iterdir", False), ("stat", True), ("lstat", True)):
+        wrap(name, inside_only)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **how: Path(path) != barred and access(path, mode, **how))
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    for signature in (THEIRS, OURS, THIRD):
+        made_record(tmp_path, signature)
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", ["made/aaaaaaaaaaaa", "made/aaaaaaaaaaaa/run.json"])
+def test_a_folder_or_a_file_is_named_and_the_others_are_listed(outputs, monkeypatch, what):
+    bar(monkeypatch, outputs / what)
+    with pytest.warns(RunnerWarning, match=r"left out: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"):
+        table = runner.runs(outputs)
+    assert sorted(table["id"]) == [OURS, THIRD]
+
+
+def test_an_experiment_or_an_output_folder_is_named(outputs, monkeypatch):
+    made_record(outputs / "other", OURS)
+    bar(monkeypatch, outputs / "made")
+    with pytest.warns(RunnerWarning, match="made: cannot be read"):
+        assert runs(outputs) == []
+    bar(monkeypatch, outputs / "other")
+    with pytest.warns(RunnerWarning, match="other: cannot be read"):
+        assert runs(outputs / "other") == []
+
+
+def test_a_config_is_named_where_it_is_asked_for(outputs, monkeypatch):
+    bar(monkeypatch, outputs / "made" / THEIRS / "config.yaml")
+    assert len(runner.runs(outputs)) == 3
+    with pytest.warns(RunnerWarning, match=THEIRS):
+        assert sorted(runner.runs(outputs, settings=["model.width"])["id"]) == [OURS, THIRD]
+
+
+def test_compare_goes_on_with_two_and_refuses_one(outputs, monkeypatch, capsys):
+    bar(monkeypatch, outputs / "made" / THEIRS)
+    assert compare.main(["compare", THEIRS[:4], OURS[:4], THIRD[:4], "--output-dir", str(outputs)]) == 0
+    out, error = capsys.readouterr()
+    assert "aaaa" not in out
+    assert f"left out: {outputs}/made/{THEIRS}: cannot be read (Permission denied)" in error
+    with pytest.raises(ConfigError, match="1 of 2 runs can be read"):
+        compare.main(["compare", THEIRS, OURS, "--output-dir", str(outputs)])
+
+
+def test_a_run_that_is_named_is_refused_in_a_line(outputs, monkeypatch):
+    bar(monkeypatch, outputs / "made" / THEIRS)
+    for named in (THEIRS, str(outputs / "made" / THEIRS)):
+        with pytest.raises(UnreadableRecordError):
+            find(named, outputs)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        resume(["resume", THEIRS, "--output-dir", str(outputs)])
+    with pytest.raises(ConfigError, match="cannot be read"):
+        runner.load(THEIRS, output_dir=outputs)
+
+
+def test_lines_are_none_and_named(outputs, monkeypatch):
+    bar(monkeypatch, outputs / "made" / THEIRS / "metrics.jsonl")
+    with pytest.warns(RunnerWarning, match=r"metrics.jsonl: cannot be read"):
+        assert readable_lines(outputs / "made" / THEIRS) == []
+    with pytest.raises(BadRecord, match="Permission denied"):  # sync names it and pushes the others
+        Content.of(outputs / "made" / THEIRS)
+
+
+@pytest.mark.parametrize("what", [".", "run.json"])
+def test_clean_leaves_alone_what_it_cannot_read(outputs, monkeypatch, what):
+    for signature in (THEIRS, OURS):
+        (outputs / "made" / signature / "checkpoints").mkdir()
+    bar(monkeypatch, outputs / "made" / THEIRS / what)
+    with pytest.warns(RunnerWarning, match=THEIRS):
+        litters = list(clean.found(outputs))
+    assert [litter.run for litter in litters] == [outputs / "made" / OURS]
+
+
+def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
+    (outputs / "made" / THEIRS / "checkpoints").mkdir()
+    (litter,) = clean.found(outputs)
+    bar(monkeypatch, outputs / "made" / THEIRS)
+    with pytest.warns(RunnerWarning, match=THEIRS):
+        assert not clean.remove(litter)
+
+
+def test_the_record_of_a_run_is_not_taken_for_damaged(outputs, monkeypatch):
+    folder = outputs / "made" / THEIRS
+    bar(monkeypatch, folder / "run.json")
+    with pytest.raises(PermissionError):  # which Record.open tells as an output_dir that cannot be used
+        load_facts(folder)
+    with pytest.warns(RunnerWarning, match="cannot be read"):
+        assert read(folder) is None
+    assert (folder / "run.json").exists()
+
+
+def test_a_job_of_a_sweep_is_named_and_the_others_are_shown(tmp_path, monkeypatch):
+    for number in (0, 1):
+        path = tmp_path / OF_JOBS / f"{number}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'{{"number": {number}, "overrides": [], "code": 0, "message": "", "folder": null}}')
+    bar(monkeypatch, tmp_path / OF_JOBS / "0.json")
+    with pytest.warns(RunnerWarning, match=r"0.json: cannot be read"):
+        assert [job.number for job in noted(tmp_path)] == [1]
