@@ -6,13 +6,14 @@ import csv
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
 from runner import CONF
-from runner.mistakes import ConfigError
+from runner.mistakes import ConfigError, RunnerWarning
 from runner.published import Published, load_published
 from runner.record.facts import read
 from runner.report import report
@@ -574,3 +575,26 @@ def test_spreads_show_every_replicate_and_mark_the_chosen_beta(study):
     for wrong, told in (({"metrics": ["nlp"]}, "nlp is in no table"), ({"rows": ["iGPP"]}, "iGPP is not a row")):
         with pytest.raises(ValueError, match=f"figure all: {told}"):
             StudyDefinition.model_validate(definition.model_dump() | {"spreads": [spec | wrong]})
+
+
+def test_a_record_that_cannot_be_read_or_believed_is_named_and_the_others_are_laid_out(study, monkeypatch):
+    theirs = record(study, "a", 1000, 0.20 + NOISE)
+    empty = record(study, "b", 1000, -0.20 + NOISE, state="running")
+    (empty / "run.json").write_text((empty / "run.json").read_text().replace('"running"', '"done"'))
+    record(study, "c", 1000, 1.60 + NOISE)
+    opened = Path.open
+
+    def refused(path, *args, **keys):
+        if path.is_relative_to(theirs):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **keys)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with (
+        pytest.warns(RunnerWarning, match=rf"left out: .*{theirs.name}: cannot be read"),
+        pytest.warns(RunnerWarning, match=rf"left out: .*{empty.name}: its run.json is damaged"),
+    ):
+        found = cells(study)
+    assert str(found["sMDGP, as published", "1000"].verdict) == "not run"
+    assert str(found["sMDGP, tuned", "1000"].verdict) == "not run"
+    assert found["iGP, tuned", "1000"].values
