@@ -48,17 +48,21 @@ class Composition:
         Raises:
             ConfigError: one refuses its keys."""
         for role in CHOSEN:
-            if role not in self.built:
-                values = self.values.get(role)
-                if values is not None:
-                    check_held_attackers(role, values, self.values["dataset"]["name"])
-                self.built[role] = None if values is None else built(role, values, role)
+            self._part(role)
         return self.built
 
     @property
     def kind(self) -> str:
-        """The kind of problem that its dataset loads."""
-        return self.parts["dataset"].poses()
+        """The kind of problem that its dataset loads, also where another part refuses its keys."""
+        return self._part("dataset").poses()
+
+    def _part(self, role: str) -> Any:
+        if role not in self.built:
+            values = self.values.get(role)
+            if values is not None:
+                check_held_attackers(role, values, self.values["dataset"]["name"])
+            self.built[role] = None if values is None else built(role, values, role)
+        return self.built[role]
 
     def name_at(self, where: str) -> str | None:
         """The name of the component that a key holds; None: it holds none."""
