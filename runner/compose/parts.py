@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from omegaconf import OmegaConf
 from pydantic import BaseModel
@@ -23,6 +23,9 @@ from runner import conf_folders
 from runner.catalogue import declarations
 from runner.mistakes import ConfigError, nearest, reading, shown_path
 from runner.yaml_limits import check_file
+
+if TYPE_CHECKING:
+    from components.contracts.roles import Component
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def known(role: str, values: Any, where: str) -> Known:
     file = registry.file(role, name)
     if file is not None:
         return _of_text(role, name, file)
-    cls = registry.get(role, name)  # a plug-in, which is imported already
+    cls: type[Component] = registry.get(role, name)  # a plug-in, which is imported already
     bases = registry.ROLES[role].bases
     if not any(base.__name__ in bases and base.__module__.startswith("components.") for base in cls.__mro__):
         raise ConfigError(
