@@ -69,6 +69,7 @@ _OF: dict[Kind, set[str]] = {
         "mean",
         "sd",
         "ess",
+        "ess_tail",
         "rhat",
         "missing",
         "error",

@@ -19,7 +19,7 @@ REFUSED = [
     ([*VAE, "inference.gradient=arm"], "needs bernoulli_layers, which model=vae lacks; gradients that fit it: "),
     (
         [*DVAE, "inference.gradient=reparam"],
-        "needs pathwise, which model=dvae lacks; gradients that fit it: arm, arms, ",
+        "needs pathwise, which model=dvae lacks; gradients that fit it: arm, ",
     ),
     ([*DVAE, "inference.gradient=context_free_cv"], "inference.gradient=context_free_cv needs "),  # no known mean
     *(

@@ -204,7 +204,9 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     mends: tuple[Mend, ...] = ()
     if lacks == where.keys():
         settings = "; ".join(f"set model.{setting}" for setting in sorted(set(where.values())))
-        mends = (Mend(settings, brings=frozenset(lacks)),)
+        # a setting brings all that it is named for, not only what is lacked here
+        brought = {capability for capability, setting in model.offers_where.items() if setting in where.values()}
+        mends = (Mend(settings, brings=frozenset({*lacks, *brought})),)
     how = " as configured" if where else ""
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{how}"
     asked = inference.asked_by_keys()

@@ -74,7 +74,7 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     inside = (found.signal.lower <= problem.means) & (problem.means <= found.signal.upper)
     torch.testing.assert_close(scores["coverage90"], inside.double().mean((1, 2)))
     assert scores["missing"].tolist() == [1, 1, 1]
-    assert set(problem.draw(found, rng)) == {"signal"}
+    assert set(problem.draw(found, rng)) == {"signal", "effective_size"}
     # Times at which the truth is not known do not count.
     problem.means[0, 5:] = math.nan
     part = problem.score(found, rng)

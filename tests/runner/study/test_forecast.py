@@ -29,7 +29,7 @@ def record(output_dir: Path, run: FrozenRun, state: str = "done", seconds: float
     folder = output_dir / "e" / run.signature
     folder.mkdir(parents=True)
     facts = {"state": state, "choice": {"model": run.config["model"]["name"]}, "replicates": run.config["replicates"],
-             "smoke": False, "seconds": seconds}  # fmt: skip
+             "smoke": False, "seconds": seconds, "finished": {"0": {}}}  # fmt: skip
     (folder / "run.json").write_text(json.dumps(facts))
     (folder / "config.yaml").write_text(f"seed: 0\nsteps: {run.config['steps']}\n")
     (folder / "metrics.jsonl").write_text(lines)

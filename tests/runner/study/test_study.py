@@ -38,7 +38,7 @@ import json, os, pathlib, signal, sys, time
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
 folder.mkdir(parents=True, exist_ok=True)
 def state(word, **more):
-    (folder / "run.json").write_text(json.dumps({"state": word, "error": None, **more}))
+    (folder / "run.json").write_text(json.dumps({"state": word, "error": None, "finished": {"0": {}}, **more}))
 def stop(*_):
     state("interrupted", error="checkpointed"); sys.exit(143)
 signal.signal(signal.SIGTERM, stop)

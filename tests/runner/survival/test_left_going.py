@@ -28,7 +28,8 @@ FAKE = """
 import json, pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-def state(word): (folder / "run.json").write_text(json.dumps({"state": word, "error": None}))
+def state(word):
+    (folder / "run.json").write_text(json.dumps({"state": word, "error": None, "finished": {"0": {}}}))
 def stop(*_): state("interrupted"); sys.exit(143)
 signal.signal(signal.SIGTERM, stop)
 state("running")

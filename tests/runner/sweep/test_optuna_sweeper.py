@@ -38,7 +38,6 @@ hydra:
   searchpath: [pkg://conf]
   output_subdir: null
   run: {{dir: .}}
-  sweep: {{dir: {folder}/multirun}}
 defaults: [override hydra/job_logging: none, override hydra/hydra_logging: none, _self_]
 """
 X, Y = "x=interval(-10, 10)", "y=interval(-10, 10)"
@@ -59,8 +58,9 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optu
         register()
         own_direction = any(word.startswith(("hydra.sweeper.objectives", "objective=")) for word in arguments)
         arguments = (*arguments, *([] if own_direction else ["hydra.sweeper.direction=minimize"]))
+        place = f"hydra.sweep.dir={tmp_path}/multirun"
         monkeypatch.setattr(
-            sys, "argv", ["toy", "-m", "hydra/sweeper=optuna", "hydra.sweeper.study_name=toy", *arguments]
+            sys, "argv", ["toy", "-m", "hydra/sweeper=optuna", "hydra.sweeper.study_name=toy", place, *arguments]
         )
         try:
             hydra.main(config_path=str(tmp_path / "conf"), config_name="config", version_base="1.3")(task)()
