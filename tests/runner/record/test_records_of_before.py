@@ -33,7 +33,7 @@ DRAW_OTHERWISE = {
     "beta_bootstrap_filter": {"rel": 3.0, "abs": 0.5},
     "acra": {"rel": 3.0, "abs": 0.5},
     "gibbs": {"rel": 0.05},
-    "hmc": {"rel": 0.5, "abs": 0.5},
+    "hmc": {"rel": 3.0, "abs": 1.0},
 }
 
 
