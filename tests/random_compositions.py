@@ -32,7 +32,7 @@ from runner.compose.fit.composition import takes_part_in
 from runner.compose.parts import component_defaults
 
 SECONDS = 120  # of one composition, by the clock
-MEMORY = 6 * 2**30
+MEMORY = 6 * 2**30  # more than the forking process has, whose address space may be large already
 ABSENT = {("dataset", "pettingzoo"), ("model", "roberta")}  # need packages that are optional
 RUN_KEYS = {
     "replicates": ["2", "3"], "eval_every": ["1", "2"], "record_every": ["1"], "checkpoint_every": ["1"],
@@ -157,7 +157,8 @@ def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
     code = 70
     try:
         os.setpgid(0, 0)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
         for stream in (1, 2):
             os.dup2(written.fileno(), stream)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
