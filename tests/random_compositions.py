@@ -32,7 +32,7 @@ from runner.compose.fit.composition import takes_part_in
 from runner.compose.parts import component_defaults
 
 SECONDS = 120  # of one composition, by the clock
-MEMORY = 6 * 2**30  # more than the forking process has, whose address space may be large already
+MEMORY = 24 * 2**30  # of addresses, beyond those of the forking process
 ABSENT = {("dataset", "pettingzoo"), ("model", "roberta")}  # need packages that are optional
 RUN_KEYS = {
     "replicates": ["2", "3"], "eval_every": ["1", "2"], "record_every": ["1"], "checkpoint_every": ["1"],
