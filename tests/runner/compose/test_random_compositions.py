@@ -33,6 +33,7 @@ def check(n, seed, folder):
     return broken, offers, refused
 
 
+@pytest.mark.slow  # 40 s
 def test_a_few_compositions(tmp_path):
     broken, _, refused = check(8, SEED, tmp_path)
     assert not broken
