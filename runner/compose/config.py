@@ -22,7 +22,7 @@ from runner.compose.draws_kept import check_draws, shortened
 from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import with_mends
-from runner.compose.fit.pairs import check_side_by_side, refuse_misfits
+from runner.compose.fit.pairs import check_pairs, check_side_by_side
 from runner.compose.parts import component_defaults
 from runner.compose.resolve import Identified, Resolved, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
@@ -147,7 +147,7 @@ def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
     dataset: Dataset = parts["dataset"]
     attacked = _threat(values, parts) is not None
     check_objective(settings, score_names(dataset.poses(), attacked, dataset.labelled()))
-    refuse_misfits(**parts)
+    check_pairs(**parts)
     if settings.side_by_side or parts["inference"].variants():
         check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
     check_draws(dict(parts["inference"]), settings)

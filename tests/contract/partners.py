@@ -20,7 +20,7 @@ from components.contracts.roles import Component
 from components.registry import CHOSEN, REQUIRED
 from runner import CONF
 from runner.compose.build import built
-from runner.compose.fit.pairs import refuse_misfits
+from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled
 from runner.mistakes import ConfigError
 
@@ -374,7 +374,7 @@ def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool
     choice = list(zip(CHOSEN, (dataset, model, inference), strict=False))
     try:
         parts = [made(role, name, asked_of(role, choice)) for role, name in choice]
-        refuse_misfits(*parts, None if attacker is None else made("attacker", attacker))
+        check_pairs(*parts, None if attacker is None else made("attacker", attacker))
     except ConfigError:
         return False
     return True

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from components import registry
-from components.contracts.attackers import Evasion, Injection
-from components.contracts.roles import Component, Model
+from components.contracts.roles import Model
 from components.registry import CHOSEN
 from runner.catalogue.declarations import component_class, declared
 from runner.compose.build import built
@@ -161,18 +160,3 @@ def takes_part_in(role: str, name: str) -> frozenset[str]:
     facts = declared(component_class(role, name, file) or "", file).facts
     kinds = facts.get("kind") or facts.get("kinds")
     return frozenset({kinds} if isinstance(kinds, str) else kinds or ())
-
-
-def mapping_of(component: Component) -> Values:
-    """The full mapping that makes a component, less what a threat's keys had."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Component):
-            return mapping_of(value)
-        return [plain(v) for v in value] if isinstance(value, list) else value
-
-    values = {key: plain(value) for key, value in component}
-    if isinstance(component, Evasion | Injection):
-        defaults = component_defaults("attacker", component.name)
-        values |= {key: defaults[key] for key in component.threat_keys if key in defaults}
-    return values

@@ -14,9 +14,7 @@ from components.contracts.traits import TRAITS
 from components.datasets.own.own_file import OwnFile
 from runner.compose.build import held
 from runner.compose.fit.attacker_pairs import check_attacker
-from runner.compose.fit.composition import Composition, mapping_of
 from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
-from runner.compose.fit.mends import with_mends
 
 
 @contextmanager
@@ -29,23 +27,7 @@ def _naming(path: str, **keys: str) -> Iterator[None]:
 
 
 def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
-    """Refuses parts that do not fit as they are configured, with the names that would work.
-
-    Raises:
-        ConfigError: naming the pair.
-    """
-    parts: dict[str, Component | None] = {
-        "dataset": dataset, "model": model, "inference": inference, "attacker": attacker,
-    }  # fmt: skip
-    values = {role: part and mapping_of(part) for role, part in parts.items()}
-    try:
-        refuse_misfits(dataset, model, inference, attacker)
-    except IncompatibleError as error:
-        raise with_mends(error, Composition(values, lambda _, parts: refuse_misfits(**parts), parts)) from None
-
-
-def refuse_misfits(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
-    """``check_pairs`` without the names, which are to be tried.
+    """Refuses parts that do not fit as they are configured; the offers of the error have not been tried.
 
     Raises:
         IncompatibleError: naming the pair.
@@ -256,7 +238,7 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
         check_held(part, path, dataset, victim)
     for (path, own), (by, method) in zip(models, methods, strict=False):
         with _naming(path, model=path, inference=by):
-            refuse_misfits(dataset, own, method, None)
+            check_pairs(dataset, own, method, None)
             if isinstance(component, Evasion):
                 _check_predicts(method, dataset, "a surrogate has to predict")
 

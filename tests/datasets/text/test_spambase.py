@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from offered_pairs import check_pairs
 from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
 from components.trouble import DataUnavailable, SimulatedData
-from runner.compose.fit.pairs import check_pairs
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 import torch
 from configured import component
+from offered_pairs import check_pairs
 from omegaconf import OmegaConf
 from small_problems import real, resumed, tensors, train
 from torch.distributions import MultivariateNormal, kl_divergence
@@ -23,7 +24,6 @@ from components.posteriors.variational import GaussianPosterior
 from components.trouble import Misfit, NumericalTrouble
 from runner import CONF
 from runner.compose.build import built
-from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from configured import component, load
+from offered_pairs import check_pairs
 from omegaconf import OmegaConf
 from small_bernoulli import binary_rows, every_z, small_dvae
 from small_problems import real, resumed, tensors, train
@@ -24,7 +25,6 @@ from components.inference.variational.laboratory.frozen import Frozen
 from components.inference.variational.laboratory.spread import Measurable, at_batch, over_batches, spread_of
 from runner import CONF
 from runner.compose.build import built
-from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError

@@ -15,7 +15,7 @@ from components.contracts.roles import Dataset, Model
 from runner.catalogue.list_and_show import main as catalogue
 from runner.compose.build import built, held
 from runner.compose.config import prepare
-from runner.compose.fit.pairs import check_pairs, refuse_misfits
+from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled, held_roles
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
@@ -108,9 +108,9 @@ class WithoutNoise(Model):
 def test_pairs_that_do_not_fit_are_refused_with_the_names_that_do():
     images, vae = component("dataset", "images"), component("model", "vae")
     with pytest.raises(ConfigError, match="model=vae has no likelihood for the count values of dataset=counts"):
-        refuse_misfits(OfCounts(name="counts"), vae, vi(), None)
+        check_pairs(OfCounts(name="counts"), vae, vi(), None)
     with pytest.raises(ConfigError, match=r"inference.gradient=reparam needs pathwise, which model=dull lacks"):
-        refuse_misfits(images, WithoutNoise(name="dull"), vi(), None)
+        check_pairs(images, WithoutNoise(name="dull"), vi(), None)
     check_pairs(images, vae, vi(), None)
 
 

@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from offered_pairs import check_pairs
 from small_problems import component, real
 
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.trouble import Misfit
-from runner.compose.fit.pairs import check_pairs
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from offered_pairs import check_pairs
 from small_problems import component, real, train
 from torch import nn
 
@@ -12,7 +13,6 @@ from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Model
 from components.problems.supervised import Supervised
-from runner.compose.fit.pairs import check_pairs
 from runner.mistakes import ConfigError
 
 
