@@ -22,9 +22,8 @@ class SmoothedSeries:
     lower: Tensor  # 5 % quantile [R, T, dx]
     upper: Tensor  # 95 % quantile [R, T, dx]
     signal: Signal | None = None
-    ess: Tensor | None = (
-        None  # of the particles on the way forward, before they were resampled [R, T]; None: no particles
-    )
+    # of the particles on the way forward, before they were resampled [R, T]; None: no particles
+    ess: Tensor | None = None
 
     @classmethod
     def of_nothing(cls, like: Tensor) -> SmoothedSeries:

@@ -21,9 +21,8 @@ from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
 from components.registry import register
 
-SEARCH_STEPS = (
-    64  # leapfrog steps of a trajectory while the chains look for the target: least of chees, most of the others
-)
+# Leapfrog steps of a trajectory while the chains look for the target: least of chees, most of the others.
+SEARCH_STEPS = 64
 
 
 @register("inference", "hmc")
