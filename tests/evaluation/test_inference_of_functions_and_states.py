@@ -57,8 +57,8 @@ def test_leave_one_out_of_an_exact_gaussian_process():
 
 @pytest.mark.parametrize(("name", "changes"), [
     ("igp", {}), ("igp", {"posterior": "sparse"}), ("cgp", {}), ("cgp", {"posterior": "sparse"}), ("mmdgp", {}),
-    ("smdgp", {}), ("cmdgp", {}), ("idgp", {}), ("collapsed_mdgp", {"top": "independent"}),
-    ("collapsed_mdgp", {"top": "coregionalised"}), ("gpytorch_gp", {}),
+    ("smdgp", {}), ("cmdgp", {}), ("idgp", {}), ("gpytorch_gp", {}),
+    *(pytest.param("collapsed_mdgp", {"top": top}, marks=pytest.mark.slow) for top in ("independent", "coregionalised")),
 ])  # fmt: skip
 def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     """E f and Var f + σ² of p(y | f) are the mean and the variance of p(y)."""

@@ -32,6 +32,7 @@ def test_every_patch_fits_and_names_tests_that_exist():
     assert not wrong, "what these patches change has changed: make them anew (a diff -U0), or leave them out"
 
 
+@pytest.mark.slow  # 9 s
 def test_a_survivor_a_patch_that_does_not_fit_and_idle_tests_are_failures(tmp_path, monkeypatch):
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "__init__.py").write_text("")

@@ -80,6 +80,7 @@ def test_every_command_runs(command, folder):
     assert "record" in done.stdout
 
 
+@pytest.mark.slow  # 17 s
 def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
     """One process: trained in plain PyTorch, then evaluated and attacked through the runner."""
     plain = call([sys.executable, "-c", "import train_elsewhere as t; t.main('mlp', 'plain.safetensors', 60)"], folder)

@@ -70,6 +70,7 @@ def test_readme_example(tmp_path):
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.slow  # 8 s
 def test_readme_game(tmp_path):
     pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
     text = sections(README)["play a game of your own"]
@@ -80,7 +81,9 @@ def test_readme_game(tmp_path):
     assert done.stdout.strip() == "['decision_maker', 'opponent_1']", done.stderr
 
 
-@pytest.mark.parametrize("role", ["dataset", "model", "attacker", "gradient"])
+@pytest.mark.parametrize(
+    "role", ["attacker", *(pytest.param(r, marks=pytest.mark.slow) for r in ("dataset", "model", "gradient"))]
+)
 def test_example_of_a_role(role, tmp_path):
     text = sections()[role]
     written(text, tmp_path)
@@ -89,6 +92,7 @@ def test_example_of_a_role(role, tmp_path):
     assert name in told
 
 
+@pytest.mark.slow  # 15 s
 def test_example_of_a_sequence(tmp_path):
     text = sections()["sequence"]
     written(text, tmp_path)
@@ -108,6 +112,7 @@ def test_example_of_a_kernel(tmp_path):
     assert "gpytorch_gp" in run_as_printed(text, tmp_path)
 
 
+@pytest.mark.slow  # 5 s
 def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
     (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", README, re.M)
     words = shlex.split(command, comments=True)

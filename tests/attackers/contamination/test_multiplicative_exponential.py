@@ -96,6 +96,7 @@ def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
         assert abs(z_score((noise < below).double(), share)) < 4
 
 
+@pytest.mark.slow  # 5 s
 def test_an_oracle_filters_with_it():
     clean, rng = load("wiener_velocity", replicates=5, n_steps=40)
     hit = clean.attacked(component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng)

@@ -101,6 +101,7 @@ def test_the_loops_give_the_tensors_numbers(dataset, opponent, name, seed):
 
 
 @needs_numba
+@pytest.mark.slow  # 12 s, of which compiling takes most
 @pytest.mark.parametrize("name", ["q", "fpq forgets", "level 2", "level 3"])
 def test_they_do_so_in_float32(name):
     played = [

@@ -65,6 +65,7 @@ def test_a_last_layer_at_its_mean_is_noticed(plain, monkeypatch):
     assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
 
 
+@pytest.mark.slow  # 6 s
 def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
     from components.models.networks import last_layer_out as module
 

@@ -34,7 +34,13 @@ def exact():
     return problem, float(value.logsumexp(0)) + math.log(cell), mean, (weights * (theta - mean).square()).sum(0).sqrt()
 
 
-@pytest.mark.parametrize("keys", [{"refine_steps": 0}, {"refine_steps": 2, "entropy": "jacobian", "eta": 0.004}])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"refine_steps": 0},
+        pytest.param({"refine_steps": 2, "entropy": "jacobian", "eta": 0.004}, marks=pytest.mark.slow),
+    ],
+)
 def test_bounds_lie_below_the_evidence_and_near_it(keys):
     problem, evidence, _, _ = exact()
     inference = vis(kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys)

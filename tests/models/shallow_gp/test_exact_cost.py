@@ -81,6 +81,7 @@ print((peak() - before) / (mask.numel() * mask.shape[-1] * 8) / MATRICES)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and glibc's heap")
+@pytest.mark.slow  # 12 s
 def test_the_matrices_at_the_peak():
     """Of 3 × 1,700² in a process of its own, told through what it takes at most."""
     here = Path(__file__).parents[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
@@ -311,12 +310,8 @@ def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "inference/level_k"], ["show", "config"]])
-def test_it_answers_at_once_and_without_torch(argv):
+def test_it_answers_without_torch(argv):
     code = (
         f"import sys; from runner.catalogue.list_and_show import main; main({argv!r}); sys.exit('torch' in sys.modules)"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Seconds of CPU, not of the clock: other work on the machine must not fail the test.
-    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.5

@@ -17,6 +17,7 @@ from runner.tracking.mirror import Mirror, opened
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
 
 
+@pytest.mark.slow  # 6 s
 def test_draws_are_in_the_folder_and_in_mlflow(make_job, no_pusher):
     job = make_job(*MOG, "tracking=true", "replicates=2")
     run(job)

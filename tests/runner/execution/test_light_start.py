@@ -46,6 +46,7 @@ print("FOUND" + json.dumps(found))
 """
 
 
+@pytest.mark.slow  # 7 s
 def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
     given = json.dumps([str(tmp_path), FAMILIES, HEAVY])
     done = subprocess.run([sys.executable, "-c", FIRST_STEPS, given], capture_output=True, text=True, timeout=200)

@@ -40,6 +40,7 @@ def test_replicates_finished_elsewhere_are_taken_over(make_job, tmp_path, capsys
     assert (going.job.folder / "references.bib").exists()
 
 
+@pytest.mark.slow  # 6 s
 def test_only_of_the_same_configuration(make_job):
     run(make_job(*TOY, "replicates=1"))
     for other in (["seed=1"], ["steps=8"], ["fresh=true"]):

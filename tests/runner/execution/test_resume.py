@@ -46,7 +46,9 @@ def undisturbed(tmp_path_factory):
     return _folder(output_dir)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "signum", [signal.SIGKILL, *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGINT))]
+)
 def test_killed_and_given_again(tmp_path, undisturbed, signum):
     command = [RUNNER, *GAME, f"output_dir={tmp_path}", "tracking=false"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as going:

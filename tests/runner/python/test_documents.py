@@ -39,6 +39,7 @@ def test_every_line_of_the_page_runs(elsewhere, capsys, monkeypatch):
     assert set(names["beside"].tests.a) == {"cavi", "gibbs"}
 
 
+@pytest.mark.slow  # 15 s
 def test_the_notebook_runs_and_is_kept_without_outputs(elsewhere):
     notebook = nbformat.read(DOCS / "notebooks" / "first_steps.ipynb", as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -22,6 +22,7 @@ def written(path, *lines):
     return path
 
 
+@pytest.mark.slow  # 5 s
 def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     scores = [0.1, 0.30000000000000004, 0.2]
     lines = [["nlpp", "iGP, tuned", "1000", "sarcos", 0, r, score] for r, score in enumerate(scores)]
