@@ -201,7 +201,7 @@ WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
 def offered(message: str) -> list[list[str]]:
     """What a refusal offers, each as words that change a command."""
     out: list[list[str]] = []
-    for part in message.removesuffix("; give steps=… too").split("; "):
+    for part in message.partition("; give steps=… too")[0].split("; "):
         lead, _, rest = part.partition(": ")
         if lead.startswith("parts that fit together"):
             out += [group.split() for group in rest.split(", or ")]

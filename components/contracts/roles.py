@@ -123,6 +123,7 @@ class Dataset(Component, Generic[P]):
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: its keys say
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
     traits: ClassVar[frozenset[str]] = frozenset()  # words of ``contracts.traits``: what its data are like
+    traits_where: ClassVar[dict[str, str]] = {}  # and words that a setting brings: word -> the setting, "key=value"
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
 
@@ -141,6 +142,10 @@ class Dataset(Component, Generic[P]):
     def labelled(self) -> Target | None:
         """What the labels of a supervised problem are, as this data set is configured."""
         return self.target
+
+    def data_traits(self) -> frozenset[str]:
+        """What its data are like, as this data set is configured."""
+        return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
         """Capabilities that the model must offer to be scored as keys of this data set say: capability -> how these are set,
@@ -197,6 +202,8 @@ class Inference(Component, Generic[M, P, B, S]):
     instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # or, in their place, these, of a model that has them
     gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that it keeps of one kind of problem besides
+    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot take, and why
+    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
     # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``

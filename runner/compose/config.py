@@ -99,8 +99,7 @@ def build(resolved: Resolved) -> Job:
         _check_data_keys(settings, parts["dataset"])
         _check_whole(settings, whole.values, parts)
     except IncompatibleError as error:
-        also = "; give steps=… too" if len(whole.built) == len(CHOSEN) and _lacks_steps(settings, whole.built) else ""
-        raise ConfigError(f"{with_mends(error, whole)}{also}") from None
+        raise with_mends(error, whole) from None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     data = dataset.identity(Path(settings.data_dir), settings.offline)
@@ -186,4 +185,5 @@ def _composition(resolved: Resolved) -> Composition:
             elif key != "name" and (key not in defaults or defaults[key] != value):
                 carried[role][key] = value
     values = {role: resolved.config.get(role) for role in CHOSEN}
-    return Composition(values, check, carried=carried, asked=asked, adjusted=adjusted)
+    return Composition(values, check, carried=carried, asked=asked, adjusted=adjusted,
+                       lacks_steps=lambda parts: _lacks_steps(settings, parts))  # fmt: skip

@@ -29,6 +29,7 @@ class SmoothFunction(Dataset[KnownFunction]):
     Source: made for this project, after van der Vaart & van Zanten (2011)."""
 
     kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"known_function"})
     target: ClassVar[Target | None] = "real"
     n_train: PositiveInt
     n_test: PositiveInt

@@ -141,6 +141,7 @@ class ImageDataset(Dataset):
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "classes"
     traits: ClassVar[frozenset[str]] = frozenset({"images"})
+    traits_where: ClassVar[dict[str, str]] = {"binary_inputs": "binarised=threshold"}
     title: ClassVar[str]  # as people call the set
     task: ClassVar[str]
     n_train: Annotated[int, Field(ge=1, le=60_000)] | None  # training images, 1 to 60000, drawn at random; null: all
@@ -150,6 +151,9 @@ class ImageDataset(Dataset):
     binarised: Literal["none", "threshold"]  # pixels as they are, or 1 where brighter than ½ and else 0
 
     before: ClassVar[dict[str, Any]] = {"binarised": "none"}
+
+    def data_traits(self) -> frozenset[str]:
+        return super().data_traits() | ({"binary_inputs"} if self.binarised == "threshold" else frozenset())
 
     @property
     def files(self) -> ImageFiles:

@@ -18,6 +18,7 @@ from components.figures.supervised.hinton import hinton
 from components.figures.supervised.roc import roc
 from components.problems.supervised import Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 RUNS = 3
 CONFOUNDERS = 3  # hydration, diet and age, say: what makes the urine of two healthy people differ
@@ -119,8 +120,13 @@ class FaimsSim(Dataset):
         runs = np.arange(RUNS)
         log_c = log_c[:, None, :] - evaporation * (temperature[:, None] * runs)[..., None]  # [P, 3, K]
         log_c += self.run_noise * rng.normal(size=log_c.shape)
-        taken = affinity * np.exp(log_c)
-        charge = np.append(taken, np.ones((P, RUNS, 1)), -1) / (1 + taken.sum(-1, keepdims=True))  # [P, 3, K + 1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            taken = affinity * np.exp(log_c)
+            charge = np.append(taken, np.ones((P, RUNS, 1)), -1) / (1 + taken.sum(-1, keepdims=True))  # [P, 3, K + 1]
+        if not np.isfinite(charge).all():
+            raise Misfit(
+                f"dataset={self.name}: its concentrations are beyond all numbers; lower dataset.effect, spread or run_noise"
+            )
         shape = plumes(alpha2, alpha4, loss, self.n_df, self.n_cv)  # [K + 1, n_df, n_cv]
         current = np.tensordot(charge, shape, 1)  # [P, 3, n_df, n_cv]
         # Humidity shifts the voltages a little: to first order, −shift ∂/∂v.

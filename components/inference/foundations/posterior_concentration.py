@@ -162,6 +162,7 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
+    wants: ClassVar[dict[str, str]] = {"known_function": "measures the distance to the true function"}
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
     simulations: PositiveInt

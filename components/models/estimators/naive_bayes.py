@@ -75,6 +75,7 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
+    wants: ClassVar[dict[str, str]] = {"binary_inputs": "counts inputs that are 0 or 1"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset({"estimator", "generative"})
 

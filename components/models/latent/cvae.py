@@ -128,6 +128,8 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes classifier), Figure 2.13, eq. (2.15)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    avoids: ClassVar[dict[str, str]] = {"several_tasks": "is of one label"}
+    wants: ClassVar[dict[str, str]] = {"binary_inputs": "is of inputs that are 0 or 1"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
         {"class_conditional", "elbo", "latent_variable", "pathwise", "normal_noise", "location_scale"}

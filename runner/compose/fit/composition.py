@@ -33,11 +33,17 @@ class Composition:
         carried: Mapping[str, Values] | None = None,
         asked: Mapping[str, Values] | None = None,
         adjusted: Callable[[Values], Values] = lambda values: values,
+        lacks_steps: Callable[[Parts], bool] = lambda parts: False,
     ):
         """``carried`` are keys of an experiment, which go to whatever component takes a role's place, ``asked`` those of the
-        user; ``adjusted`` is what a mode of the run (smoke) does to the mappings."""
+        user; ``adjusted`` is what a mode of the run (smoke) does to the mappings; ``lacks_steps`` says whether a run of some
+        components would not know its number of steps."""
         self.values, self.checks, self.adjusted = values, checks, adjusted
         self.carried, self.asked = carried or {}, asked or {}
+        self.lacks_steps = lacks_steps
+        self.methods_that_work: dict[
+            str, bool
+        ] = {}  # in what ``works`` has tried: whether the run would lack its steps
         self.built = dict(parts or {})  # those components that are built already, by their roles
 
     @property
@@ -99,6 +105,7 @@ class Composition:
             self.checks(values, parts)
         except (ConfigError, ValueError):
             return False
+        self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
         return True
 
     def _changed(self, changes: Mapping[str, Any], with_asked: bool) -> Values:

@@ -34,7 +34,20 @@ def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
     for offer in error.offers:
         if names := _names(whole, offer):
             text += f"{offer.joint if text else '; '}{offer.lead}: {listed(names)}"
-    return ConfigError(f"{error.problem}{text or _instead(error, whole)}")
+    text = text or _instead(error, whole)
+    return ConfigError(f"{error.problem}{text}{_missing_steps(whole) if text else ''}")
+
+
+def _missing_steps(whole: Composition) -> str:
+    """The hint to give a number of steps, and with which of the methods on offer where not all need one."""
+    methods = whole.methods_that_work
+    need, others = (sorted(name for name in methods if methods[name] is needs) for needs in (True, False))
+    if not need:
+        return ""
+    hint = "; give steps=… too"
+    if not others:
+        return hint
+    return f"{hint} with {listed(need)}" if len(need) < len(others) else f"{hint}, but not with {listed(others)}"
 
 
 def _candidates(whole: Composition, role: str, now: object) -> list[str]:

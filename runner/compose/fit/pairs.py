@@ -16,6 +16,8 @@ from runner.compose.build import held
 from runner.compose.fit.attacker_pairs import check_attacker
 from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
 
+OTHERS = {"model": "models that fit", "inference": "inference that fits"}
+
 
 @contextmanager
 def _naming(path: str, **keys: str) -> Iterator[None]:
@@ -41,6 +43,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
             Offer("model", "models that fit"),
         )
     check_needs(dataset, model, inference)
+    _check_traits(dataset, inference, "inference")
     check_scored(dataset, model)
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)
@@ -138,7 +141,7 @@ def check_model(dataset: Dataset, model: Model) -> None:
         raise IncompatibleError(
             f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}", that_do
         )
-    _check_traits(dataset, model)
+    _check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
         setting, mend = misfit
         key, _, value = mend.partition("=")
@@ -153,19 +156,25 @@ def check_model(dataset: Dataset, model: Model) -> None:
                 check_model(dataset, part)
 
 
-def _check_traits(dataset: Dataset, model: Model) -> None:
-    """Refuses a model that cannot take what the data are like, as far as the class of the dataset says.
+def _check_traits(dataset: Dataset, part: Model | Inference, where: str) -> None:
+    """Refuses a model or a method that cannot take what the data are like, as far as the class of the dataset says.
 
     Raises:
         IncompatibleError: with what they are like."""
     is_described = registry.file("dataset", dataset.name) is not None and not isinstance(dataset, OwnFile)
-    found = [(why, TRAITS[trait][0]) for trait, why in model.avoids.items() if trait in dataset.traits]
+    traits = dataset.data_traits()
+    misfits = [(why, TRAITS[trait][0], "") for trait, why in part.avoids.items() if trait in traits]
     if is_described:
-        found += [(why, TRAITS[trait][1]) for trait, why in model.wants.items() if trait not in dataset.traits]
-    if found:
-        why, has = found[0]
+        wanted = [(trait, why) for trait, why in part.wants.items() if trait not in traits]
+        misfits += [(why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in wanted]
+    if misfits:
+        why, has, setting = misfits[0]
+        key, _, value = setting.partition("=")
+        mends = (Mend(f"set dataset.{setting}", {f"dataset.{key}": value}),) if setting else ()
         raise IncompatibleError(
-            f"model={model.name}: {why}, and dataset={dataset.name} has {has}", Offer("model", "models that fit")
+            f"{where}={part.name}: {why}, and dataset={dataset.name} has {has}",
+            Offer(where, OTHERS[where]),
+            mends=mends,
         )
 
 
