@@ -33,7 +33,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``, then with steps of T/L), or t = h_m T
     with Halton's h_m in (0, 1) (``jittered``, and ``chees``, which also learns T); all chains share it, so none waits.
     T climbs ChEES by ``chees.slope`` and ``chees.Length``, whose docstrings have the update rule; it begins anew where the
-    initial steps end and where the second-to-last window of masses ends.  Until then ``count_steps`` bounds L.
+    initial steps end.  Until the second-to-last window of masses ends ``count_steps`` bounds L.
     In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of doubling length, and no
     state is kept; after it nothing is learnt.  T is in units of time of the masses learnt: about π/2 is best for a
     Gaussian.  A trajectory whose energy errs by more than 1000 has diverged: it is rejected and counted.
@@ -82,11 +82,9 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         mass, eps, length, t = tuning.mass, tuning.step_size, state.length, state.t + 1
         assert length is not None  # as ``init`` has it
         learns = self.trajectory == "chees" and t <= self.warmup
-        initial, found = windows(self.warmup)[0], search_end(self.warmup)
+        initial = windows(self.warmup)[0]
         if learns and t in (1, initial + 1):  # what the way to the target taught is forgotten
             length = chees.Length.of(eps)
-        elif learns and t == found + 1:  # and what trajectories taught that were not T long
-            length = chees.Length.of(max(length.value, eps))
         time = length.value * (1.0 if self.trajectory == "fixed" else chees.halton(t))
         n_steps = self.count_steps(time, eps, t)
         if self.trajectory == "fixed":
