@@ -107,11 +107,11 @@ def work(resolved: Resolved) -> Attempt:
         return Attempt(error.code, message=str(error), folder=folder)
     except RunFailure as error:
         return Attempt(1, message=str(error), folder=folder)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if message := of_plugins(error, resolved):
             return Attempt(2, message=message, folder=folder)
-        raise
-    except KeyboardInterrupt:
+        if not isinstance(error, KeyboardInterrupt):
+            raise
         said = "interrupted inside a step; the same command goes on from the last checkpoint"
         return Attempt(130, message=said, folder=folder)
 

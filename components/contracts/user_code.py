@@ -8,12 +8,13 @@ import hashlib
 import importlib
 import inspect
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
@@ -21,6 +22,8 @@ from components.trouble import Misfit
 
 OURS = Path(__file__).resolve().parent.parent.parent  # holds the packages ``components`` and ``runner``
 LIBRARY = Path(traceback.__file__).parent  # the standard library
+ENDINGS = ("_exit", "abort", "execv", "execve", "kill")  # functions of os that may end this process, or become another
+FATAL = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGSTOP)
 
 
 def _is_a_place(text: str, info: ValidationInfo) -> str:
@@ -127,24 +130,42 @@ def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
     where = line_raised(error, whose)
     said = f": {reason}" if reason else ""
     fix = "; mend it there" if raised_by_user(error) or (whose is not None and _is_users_own(whose)) else ""
+    if isinstance(error, ModuleNotFoundError):
+        fix = "; install it with pip, or put its folder on PYTHONPATH"
     return Misfit(f"{what}: {type(error).__name__}{said}{f' ({where}){fix}' if where else ''}")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """True for Ctrl-C; false for a KeyboardInterrupt that code of the user raises while signals are handled elsewhere."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it leaves no frame of its own
+    return by_default or not frames or not is_users(frames[-1].filename)
 
 
 @contextmanager
 def no_sudden_exit() -> Iterator[None]:
-    """Makes ``os._exit``, which nothing can catch, a SystemExit in this process; those that it starts end as they did."""
-    leave, process = os._exit, os.getpid()
+    """Makes calls that end this process uncatchably (``os._exit``, ``os.abort``, ``os.exec…``, a fatal signal to itself) a
+    SystemExit; processes that it starts end as they did."""
+    process, before = os.getpid(), {name: getattr(os, name) for name in ENDINGS}
 
-    def raise_exit(code: int) -> NoReturn:
-        if os.getpid() != process:
-            leave(code)
-        raise SystemExit(f"os._exit({code})")
+    def replacement(name: str) -> Callable[..., None]:
+        def call(*given: Any) -> None:
+            is_fatal = name != "kill" or (given[0] == process and given[1] in FATAL)
+            if os.getpid() != process or not is_fatal:
+                return before[name](*given)
+            raise SystemExit(f"os.{name}({', '.join(map(str, given))})")
 
-    os._exit = raise_exit  # type: ignore[assignment]
+        return call
+
+    for name in ENDINGS:
+        setattr(os, name, replacement(name))
     try:
         yield
     finally:
-        os._exit = leave
+        for name, function in before.items():
+            setattr(os, name, function)
 
 
 @contextmanager
@@ -156,7 +177,9 @@ def blamed(what: str, whose: object = None) -> Iterator[None]:
     try:
         with no_sudden_exit():
             yield
-    except (Misfit, KeyboardInterrupt):
+    except Misfit:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         raise refusal(what, error, whose) from error

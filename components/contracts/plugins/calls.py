@@ -16,7 +16,7 @@ from components.contracts.plugins.declared import METHODS, base_of
 from components.contracts.plugins.global_streams import FIXES, drawn_from, stand
 from components.contracts.posteriors import POSTERIORS
 from components.contracts.structural import Terms
-from components.contracts.user_code import line_of, no_sudden_exit, refusal
+from components.contracts.user_code import is_interrupt, line_of, no_sudden_exit, refusal
 from components.trouble import Misfit
 
 C = TypeVar("C", bound=type)
@@ -27,9 +27,9 @@ Check = Callable[
 
 
 def is_ours(error: BaseException) -> bool:
-    """True for an error that says in its own words what is wrong, or that memory has run out."""
+    """True for an error that says in its own words what is wrong, that memory has run out, or for Ctrl-C."""
     ours = type(error).__module__.partition(".")[0] in ("components", "runner")
-    return ours or isinstance(error, MemoryError | torch.OutOfMemoryError | KeyboardInterrupt)
+    return ours or isinstance(error, MemoryError | torch.OutOfMemoryError) or is_interrupt(error)
 
 
 @cache
@@ -54,7 +54,7 @@ def _watched(role: str, cls: type, name: str) -> Callable[..., Any]:
         try:
             with no_sudden_exit():
                 returned = method(self, *given, **named)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             if is_ours(error):
                 raise
             raise refusal(where, error, method) from error

@@ -10,17 +10,21 @@ import torch
 
 from components.contracts.user_code import blamed, line_of
 from components.datasets.games.parallel_values import (
-    MASKS,
+    mask_of_info,
     mask_within,
     observation_misfit,
     to_flag,
     to_number,
+    way_to_parallel,
 )
 from components.problems.live_environment import AfterMove, Beginning
 from components.trouble import Misfit
 
 MOST = 1_000_000  # joint actions, and numbers that are observed, of a game that can be kept in tables or weights
 TRIED = 200  # moves at most of an episode that is played twice
+UNMASKED = (
+    "every action must be allowed at every move; let a forbidden one do nothing, or cost something, and drop the mask"
+)
 RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
@@ -42,15 +46,13 @@ class ParallelGame:
 
         self.where = where
         if not isinstance(made, ParallelEnv):
-            raise Misfit(
-                f"{where}: makes a {type(made).__name__}, no ParallelEnv (pettingzoo.utils.aec_to_parallel turns an AECEnv)"
-            )
+            raise Misfit(f"{where}: makes a {type(made).__name__}, no ParallelEnv{way_to_parallel(made)}")
         self.env = made
         with blamed(f"{where}: unwrapped", type(made)):
             kind = type(made.unwrapped)  # the user's own class, below PettingZoo's wrappers
         self._code = {method: vars(kind).get(method, kind) for method in ("reset", "step", "close")}
         with blamed(f"{where}: possible_agents, which must name all players that there can be", type(made)):
-            players = list(made.possible_agents)
+            players = self._in_order("possible_agents", type(made), made.possible_agents)
         names = [str(player) for player in players]
         if len(set(names)) < len(names):
             self._refuse(type(made), f"possible_agents names a player twice: {', '.join(names)}")
@@ -72,14 +74,18 @@ class ParallelGame:
                 self._refuse(
                     made.observation_space, f"observation_space({player!r}) is a {type(view).__name__}, no space"
                 )
-            if mask_within(view):
-                raise Misfit(f"{where}: has an action_mask; every action must be allowed at every move")
+            if mask := mask_within(view):
+                raise Misfit(f"{where}: observations of {player} have {mask}; {UNMASKED}")
         self.space = seen[0]
         if not self.space.is_np_flattenable:
             raise Misfit(
                 f"{where}: observations of {self.players[0]} are {type(self.space).__name__}, of no fixed size"
             )
         self.width = flatdim(self.space)
+        if not self.width:
+            raise Misfit(
+                f"{where}: observations of {self.players[0]} hold no number; observe at least one, always 0 if need be"
+            )
         joint = math.prod(int(space.n) for space in spaces)
         for count, what in ((joint, "joint actions"), (self.width, f"numbers in an observation of {self.players[0]}")):
             if count > MOST:
@@ -105,19 +111,23 @@ class ParallelGame:
         return list(returned)
 
     def _check_infos(self, method: str, infos: Mapping[Any, Any]) -> None:
-        for player in self.players:
-            info = infos.get(player)
-            mask = next((key for key in MASKS if isinstance(info, Mapping) and key in info), None)
+        for key, info in infos.items():
+            sizes = [self.sizes[self.players.index(key)]] if key in self.players else self.sizes
+            mask = next(filter(None, (mask_of_info({key: info}, size) for size in sizes)), None)
             if mask is not None:
-                self._refuse(
-                    self._code[method],
-                    f"has an {mask} in the info of {player}; every action must be allowed at every move",
-                )
+                whose = f"the info of {key}" if key in self.players else "the infos"
+                self._refuse(self._code[method], f"has {mask} in {whose}; {UNMASKED}")
+
+    def _in_order(self, what: str, code: Any, agents: Any) -> list[Any]:
+        """Agents in their own order."""
+        if isinstance(agents, set | frozenset):
+            self._refuse(code, f"{what} is a set, whose order differs from process to process; make it a list")
+        return list(agents)
 
     def _playing(self, method: str) -> list[Any]:
         """The players that are in the game now."""
         with blamed(f"{self.where}: agents after {method}", self._code[method]):
-            agents = list(self.env.agents)
+            agents = self._in_order("agents", self._code[method], self.env.agents)
         strangers = [str(agent) for agent in agents if agent not in self.players]
         if strangers:
             self._refuse(
@@ -164,7 +174,9 @@ class ParallelGame:
         over = ends[0] or stops[0]
         for player, done, stopped in zip(self.players[1:], ends[1:], stops[1:], strict=True):
             if (done or stopped) and player in after and not over:
-                self._refuse(self._code["step"], f"{player!r} is still in agents after its end; take it out of agents")
+                told = "is still in agents after its end; take it out of agents"
+                late = "is in agents after a step that it was not in before; players cannot join later, or come back"
+                self._refuse(self._code["step"], f"{player!r} {told if player in before else late}")
         observed = self._observed("step", observations, needed=not ends[0])
         return AfterMove(observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:]))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,20 +12,63 @@ import numpy as np
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
-# Names under which environments say that not every action is allowed.
-MASKS = (
-    "action_mask", "action_masks", "legal_actions", "legal_moves", "legal_action_mask", "available_actions",
-    "avail_actions", "valid_actions",
-)  # fmt: skip
+# Names under which environments say that not every action is allowed, without case and underscores.
+MASK_NAME = re.compile(
+    r"(action|move)s?masks?|mask(s|ed)?(of)?(action|move)s?"
+    r"|(un|non|il|in)?(legal|valid|avail|available|allowed|possible|feasible|admissible|forbidden)(act|action|move)s?(masks?)?"
+)
 
 
-def mask_within(space: Space[Any]) -> bool:
-    """True where a space, or one inside it, holds an action mask."""
+def is_mask_name(name: object) -> bool:
+    """True for the names that a mask of actions goes by: action_mask, avail_actions, legal_moves and the like."""
+    return isinstance(name, str) and MASK_NAME.fullmatch(re.sub(r"[^a-z]", "", name.lower())) is not None
+
+
+def mask_within(space: Space[Any]) -> str | None:
+    """The name of an action mask that a space, or one inside it, holds; None: there is none."""
     from gymnasium.spaces import Dict, Tuple
 
     if isinstance(space, Dict):
-        return any(name in MASKS or mask_within(part) for name, part in space.spaces.items())
-    return isinstance(space, Tuple) and any(mask_within(part) for part in space.spaces)
+        return next((str(key) for key in space.spaces if is_mask_name(key)), None) or _first_mask(space.spaces.values())
+    return _first_mask(space.spaces) if isinstance(space, Tuple) else None
+
+
+def _first_mask(spaces: Iterable[Space[Any]]) -> str | None:
+    return next(filter(None, map(mask_within, spaces)), None)
+
+
+def mask_of_info(info: object, actions: int) -> str | None:
+    """The name of an action mask in what an environment tells beside an observation, however deep; None: there is none.
+
+    What is merely called a mask is one of actions where it has one 0 or 1 for each of them."""
+    if not isinstance(info, Mapping):
+        return None
+    for key, value in info.items():
+        if is_mask_name(key) or ("mask" in str(key).lower() and _is_binary(value, actions)):
+            return str(key)
+        if inner := mask_of_info(value, actions):
+            return inner
+    return None
+
+
+def _is_binary(value: object, size: int) -> bool:
+    try:
+        array = np.asarray(value)
+    except Exception:  # what a foreign array raises
+        return False
+    return array.size == size and array.dtype.kind in "biuf" and bool(np.isin(array, (0, 1)).all())
+
+
+def way_to_parallel(made: Any) -> str:
+    """What turns an object into a parallel environment; "": nothing does."""
+    from gymnasium import Env
+    from pettingzoo import AECEnv
+
+    if isinstance(made, AECEnv):
+        return "; pettingzoo.utils.aec_to_parallel turns it into one"
+    if isinstance(made, Env):
+        return "; an environment of Gymnasium has one player, a game takes two or more"
+    return "; return one (pettingzoo.utils.aec_to_parallel turns an AECEnv into one)"
 
 
 def _single(value: Any) -> float | None:

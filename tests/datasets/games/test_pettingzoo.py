@@ -150,14 +150,17 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
         ({"kwargs": {"source": "remembers"}}, "nothing stay from the episode before"),
         ({"kwargs": {"players": 1}}, "has 1 player, a game takes two or more"),
         ({"agent": "she"}, "dataset.agent=she: no player of parallel_envs:Weather, which has p0, p1"),
-        ({"env": "parallel_envs:masked"}, "has an action_mask; every action must be allowed at every move"),
+        (
+            {"env": "parallel_envs:masked"},
+            "observations of p0 have action_mask; every action must be allowed at every move",
+        ),
         ({"env": "parallel_envs:of_any_length"}, "observations of p0 are Sequence, of no fixed size"),
         ({"env": "parallel_envs:many_actions"}, "has 10,000,000,000 joint actions, more than 1,000,000; make fewer"),
         (
             {"env": "parallel_envs:many_places"},
             "has 1,000,000,000 numbers in an observation of p0, more than 1,000,000",
         ),
-        ({"env": "parallel_envs:nothing"}, "makes a object, no ParallelEnv"),
+        ({"env": "parallel_envs:nothing"}, "makes a object, no ParallelEnv; return one"),
         ({"env": "parallel_envs:number"}, "parallel_envs has no function or class 'number'"),
         ({"env": "parallel_envs:Wether"}, "parallel_envs has no function or class 'Wether'"),
         ({"env": "no_such_module"}, "No module named 'no_such_module'; is the folder of no_such_module on PYTHONPATH"),
@@ -185,7 +188,7 @@ def test_bad_environments_are_one_line(keys, said):
 
 
 IN_ONE_LINE = {
-    "mask in info": "has an action_mask in the info of b; every action must be allowed",
+    "mask in info": "has action_mask in the info of b; every action must be allowed",
     "reset returns observations": r"reset must return \(observations, infos\), dictionaries by player; it returns a dict",
     "infos are a list": "reset must return .*; its infos are a list",
     "no observation at reset": "the observations that reset returns lack 'a'",
