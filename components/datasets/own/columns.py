@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,11 @@ def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[
     values = {text: table.number(text) for text in texts}
     by_size = all(value is not None for value in values.values())
     classes = sorted(texts, key=lambda text: (values[text], text) if by_size else (0.0, text))
+    if by_size and (same := next((pair for pair in pairwise(classes) if values[pair[0]] == values[pair[1]]), None)):
+        raise Misfit(
+            f"dataset.targets={','.join(names)}: classes {same[0]} and {same[1]} are one number; write it in one way, or mark "
+            "both as texts, as c1"
+        )
     if len(classes) < 2 or (binary and len(classes) > 2):
         shown = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"

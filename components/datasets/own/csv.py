@@ -21,6 +21,7 @@ from components.datasets.own.own_file import OwnFile
 from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
 from components.datasets.own.text_table import Decimal, TextTable, read_table
+from components.datasets.tables.raw_units import check_squares, is_constant
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.figures.variational.clusters import clusters
@@ -227,8 +228,10 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         scale = None
         if self.labels == "real":
             of_tasks = [y[kept, t][seen[kept, t]] for t in range(len(tasks))]
+            for v, task in zip(of_tasks, tasks, strict=True):
+                check_squares(v.unsqueeze(1), [f"the label of task {task}"])
             mean, sd = torch.stack([v.mean() for v in of_tasks]), torch.stack([v.std(correction=0) for v in of_tasks])
-            if len(constant := (sd == 0).nonzero()):
+            if len(constant := torch.cat([is_constant(v.unsqueeze(1)) for v in of_tasks]).nonzero()):
                 raise Misfit(
                     f"dataset.targets: the labels of task {tasks[int(constant[0])]} are all equal; leave it out"
                 )

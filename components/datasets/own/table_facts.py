@@ -12,6 +12,7 @@ from torch import Tensor
 from components.datasets.own.collinear import name_collinear
 from components.datasets.own.columns import Encoded
 from components.datasets.own.text_table import TextTable
+from components.datasets.tables.raw_units import is_constant
 from components.trouble import Misfit
 
 Rows = NDArray[np.int64]
@@ -35,7 +36,7 @@ def input_facts(table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, sc
                 unseen.append(f"{name} {level} in {rows:,} test row{'s' * (rows > 1)}")
             if len(known) == 1:
                 constant.append(name)
-        elif np.ptp(column.values[kept]) == 0:
+        elif bool(is_constant(torch.from_numpy(column.values[kept]))):
             constant.append(name)
     if constant:
         out["constant inputs"] = f"{_listed(constant)}: nothing is learnt from them; name them in dataset.exclude"

@@ -25,6 +25,9 @@ WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
 OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: a fraction, or more than a thousand
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
 
+NUMBER = r"\d[\d.,'’\u00a0\u202f ]*(?:[eE][+-]?\d+)?"
+DRESSED = re.compile(rf"[(+\-−]*\s*[$€£¥]?\s*[+\-−]?{NUMBER}\s*[%$€£¥]?\)?")  # 5 %, €5, (5), −5
+
 
 @dataclass(frozen=True)
 class TextTable:
@@ -73,7 +76,10 @@ class TextTable:
             return "; of decimal commas set dataset.decimal=','"
         if WITH_POINT.fullmatch(text) and self.decimal == ",":
             return "; of decimal points set dataset.decimal='.'"
-        return "; leave out the marks of thousands" if GROUPED.fullmatch(text) else ""
+        if GROUPED.fullmatch(text):
+            return "; leave out the marks of thousands"
+        dressed = self.number(text) is None and DRESSED.fullmatch(text) and re.search(r"[%$€£¥()−]", text)
+        return "; write numbers as -1.5, without %, signs of money, brackets or a long minus" if dressed else ""
 
     def part(self, skip: int, number: int | None) -> TextTable:
         """Rows after the first ``skip`` ones, at most so many."""
@@ -115,9 +121,20 @@ def read_table(
         return None if text is None or text.strip() in missing else text.strip()
 
     cells = {name: [cell(row[j]) for row in rows] for j, name in enumerate(names) if name not in exclude}
+    if (unnamed := cells.pop("", None)) is not None:
+        if not _counts_rows(unnamed):
+            raise Misfit(
+                f"{file}: column {names.index('') + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
+            )
+        facts["left out"] = "a column without a name, which counts the rows or is empty"
     mark: Decimal = _decimal_mark(file, cells) if decimal is None else decimal
     facts |= {"decimal mark": "comma"} if mark == "," and decimal is None else {}
     return TextTable(file, cells, lines, mark, facts)
+
+
+def _counts_rows(cells: list[str | None]) -> bool:
+    """True if cells are empty, or 0, 1, 2, … or 1, 2, 3, … as an index is."""
+    return set(cells) == {None} or any(cells == [str(start + row) for row in range(len(cells))] for start in (0, 1))
 
 
 def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[int]]:

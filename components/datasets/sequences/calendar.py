@@ -17,6 +17,7 @@ NUMBERS = re.compile(  # a day and a month in either order, a year, and perhaps 
     r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)\d{4}(?P<clock> \d\d:\d\d(?::\d\d)?)?"
 )
 YEARS = ("%Y", "%y", "%G", "%c", "%x")
+MOST_TIMES = 100_000  # of which most may be missing; beyond them a date far away is taken for a mistake
 CLOCKS = "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
 
 
@@ -51,7 +52,8 @@ def calendar(
     where = [f"{file}, line {line}: {column}" for line in lines]
     dates, facts = to_iso(texts, where, date_format)
     times, aware = read_times(dates), [has_offset(text) for text in dates]
-    _check_order(times, texts, where, column, aware)
+    shown = [text if text == date else f"{text} ({date})" for text, date in zip(texts, dates, strict=True)]
+    _check_order(times, shown, where, column, aware)
     if len(times) < 3:
         return Calendar(tuple(dates), list(range(len(texts))), facts)
     if all(aware) and (local := _as_local(times, dates, gaps)):
@@ -62,15 +64,21 @@ def calendar(
     out, places = [dates[0]], [0]
     for k in range(1, len(texts)):
         skipped, rest = divmod(int(found.counts[k] - found.counts[k - 1]), found.step)
-        between = f"between {texts[k - 1]} and {texts[k]}"
+        between = f"between {shown[k - 1]} and {shown[k]}"
         if rest:
             raise Misfit(f"{where[k]} has no equal steps {between}; elsewhere {found}{_remedy(found, k, aware)}")
         if skipped > 1 and gaps == "error":
             weekdays = are_weekdays(times) and found.unit == "seconds" and found.step == DAY
             allowed = "dataset.gaps=business_days (Monday to Friday) or allow" if weekdays else "dataset.gaps=allow"
-            clocks = f"; {CLOCKS}" if skipped == 2 and found.step == HOUR and not any(aware) else ""
+            hour = found.unit == "seconds" and (skipped - 1) * found.step == HOUR
+            clocks = f"; {CLOCKS}" if hour and not any(aware) else ""
             start = where[k].removesuffix(f": {column}")
             raise Misfit(f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}")
+        if len(out) + skipped > MOST_TIMES and skipped > len(texts):
+            raise Misfit(
+                f"{where[k]} {shown[k]} leaves {skipped - 1:,} times of {found} without a line after {shown[k - 1]}; mend the "
+                "date, or leave out the lines after the gap"
+            )
         first = int(found.counts[k - 1])
         out += [name_time(found.later(first + j * found.step), dates[k - 1]) for j in range(1, skipped)] + [dates[k]]
         places.append(len(out) - 1)

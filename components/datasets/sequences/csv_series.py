@@ -18,6 +18,7 @@ from components.datasets.own.own_file import OwnFile
 from components.datasets.own.text_table import Decimal, TextTable, read_table
 from components.datasets.sequences.calendar import Calendar, calendar, place
 from components.datasets.sequences.equal_steps import Gaps
+from components.datasets.tables.raw_units import check_squares
 from components.figures.sequences.signal import signal
 from components.problems.budget import Budget
 from components.problems.forecasting import Origin, split
@@ -182,8 +183,11 @@ class CsvSeries(OwnFile[Sequence]):
         """Columns by name [T, …], NaN where missing.
 
         Raises:
-            Misfit: a column is not there, or a cell is no number.
+            Misfit: a column is not there or named twice, a cell is no number, or numbers are so large or small that their
+                squares are none, or 0.
         """
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise Misfit(f"dataset.{key}: names {twice[0]} twice; leave one out")
         out = torch.full((table.n_rows, len(names)), math.nan, dtype=torch.float64)
         for j, name in enumerate(names):
             for row, cell in enumerate(table.column(name, key)):
@@ -196,4 +200,6 @@ class CsvSeries(OwnFile[Sequence]):
                         f"{table.hint(cell)}"
                     )
                 out[row, j] = value
+            if len(known := out[~out[:, j].isnan(), j]):
+                check_squares(known.unsqueeze(1), [f"{name} of dataset.{key}"])
         return out

@@ -71,13 +71,25 @@ def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
     """x [N, D] standardised by the rows that are kept for training, a constant input by its mean alone.
 
     Raises:
-        Misfit: numbers so large that their squares overflow."""
+        Misfit: numbers so large that their squares overflow, or so small that these are 0."""
+    check_squares(x[kept], [f"input {j + 1}" for j in range(x.shape[1])])
     mean, std = x[kept].mean(0), x[kept].std(0, correction=0)
-    if len(overflowing := (~(mean.isfinite() & std.isfinite())).nonzero()):
-        j = int(overflowing[0])
+    return (x - mean) / torch.where(is_constant(x[kept]), torch.ones_like(std), std)
+
+
+def is_constant(x: Tensor) -> Tensor:
+    """Columns of x [N, D] that do not vary by more than rounding: bool [D]."""
+    return x.std(0, correction=0) <= 1e-12 * x.mean(0).abs()
+
+
+def check_squares(x: Tensor, names: list[str]) -> None:
+    """Raises Misfit where columns of x [N, D] vary and their standard deviation is 0, or no number."""
+    std = x.std(0, correction=0)
+    unscaled = ~std.isfinite() | ((std == 0) & (x != x[0]).any(0))
+    if len(columns := unscaled.nonzero()):
+        j = int(columns[0])
+        units = "larger" if float(x[:, j].abs().max()) > 1 else "smaller"
         raise Misfit(
-            f"dataset: input {j + 1} has values up to {float(x[:, j].abs().max()):.3g}, whose squares are no numbers; "
-            "give the column in larger units"
+            f"dataset: {names[j]} has values up to {float(x[:, j].abs().max()):.3g}, whose squares are "
+            f"{'no numbers' if units == 'larger' else '0'}; give the column in {units} units"
         )
-    constant = std <= 1e-12 * mean.abs()  # rounding may leave a constant a deviation
-    return (x - mean) / torch.where(constant, torch.ones_like(std), std)

@@ -115,11 +115,32 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
         ("x,y\n1,1\n2,2.5\n3,1\n", {"labels": "classes"}, Misfit, "2.5 is a number with a fraction, no class"),
         ("x,y\n" + "".join(f"{i},{i}\n" for i in range(70)), {"labels": "classes"}, Misfit, "70 classes of 70 labels, most"),
         ("", {}, DamagedFile, "the file is empty, .* holds nothing"),
+        ("x,y\n1,0.1\n2,0.1\n3,0.1\n4,0.1\n", {}, Misfit, "labels of task y are all equal"),  # whose sd is 1e-17
+        ("x,y\n1,1e-200\n2,2e-200\n3,1e-200\n", {}, Misfit, "the label of task y .* squares are 0; give .* smaller units"),
+        ("x,y\n1,1e200\n2,2e200\n3,1e200\n", {}, Misfit, "the label of task y .* no numbers; give .* larger units"),
+        ("x,y\n1e-200,1\n2e-200,2\n1e-200,3\n3e-200,3\n", {}, Misfit, "input 1 .* squares are 0; give .* smaller units"),
+        ("x,y\n10%,1\n20%,2\n10%,3\n", {}, Misfit, "line 2: x is '10%', no number; .*write numbers as -1.5, without %"),
+        ("x,y\n1,$10\n2,$20\n3,$5\n", {}, Misfit, "line 2: y is .*signs of money"),
+        ("x,y\n1,2\n2,(3)\n3,5\n", {}, Misfit, r"line 3: y is '\(3\)', no number.*brackets"),
+        ("x,y\n1,1\n2,1.0\n3,0\n", {"labels": "binary"}, Misfit, "classes 1 and 1.0 are one number"),
+        (",x,y\n5,1,2\n7,2,2\n3,3,5\n", {}, Misfit, "column 1 has no name; give it one, or leave it out by dataset.exclude"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_mend(tmp_path, content, keys, error, said):
     with pytest.raises(error, match=said):
         written(tmp_path, content, **keys)
+
+
+@pytest.mark.parametrize("content", [",x,y\n0,4,2\n1,2,3\n2,3,5\n", "x,y,\n4,2,\n2,3,\n3,5,\n"])
+def test_a_column_that_counts_rows_or_is_empty_is_no_input(tmp_path, content):
+    problem = written(tmp_path, content)
+    assert problem.n_inputs == 1
+    assert "without a name" in problem.describe()["left out"]
+
+
+def test_an_input_that_varies_by_rounding_alone_is_called_constant(tmp_path):
+    rows = "".join(f"{i},{1e9 + 1e-6 * (i % 2)!r},{i * i}\n" for i in range(20))
+    assert written(tmp_path, "x,z,y\n" + rows).describe()["constant inputs"].startswith("z:")
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
