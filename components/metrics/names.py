@@ -30,7 +30,17 @@ _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
 _CONTRACTION = {"radius", "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error"}
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
-    | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions", "mean", "sd"}
+    | {
+        "nelbo",
+        "objective",
+        "nlpp_of_law",
+        "both_branches",
+        "rhat_predictions",
+        "mean",
+        "sd",
+        "per_unit",
+        "per_unit_sd",
+    }
     | _DRAWS
     | _DECISIONS
     | _CONTRACTION

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from configured import component, load
 
+from components.datasets.own.column_effects import per_unit_scores
 from components.metrics.filtering import parameter_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores
 from components.metrics.unlabelled import parameter_moments
@@ -102,3 +104,44 @@ def test_one_point_has_a_mean_and_no_deviation():
     point = Draws(torch.ones(1, 1, 2), torch.zeros(1, 2), ["a", "b"])
     assert set(parameter_moments.scores(point)) == {"mean/a", "mean/b"}
     assert set(parameter_scores(point, {"a": 1.5})) == {"mean/a", "mean/b", "error/a"}
+
+
+def table_of_rows(tmp_path, labels, standardise):
+    """40 rows: 500, 40 more on holidays, 2 less for each unit of price; or classes a, b, c."""
+    rng = np.random.default_rng(0)
+    holiday, price = rng.integers(0, 2, 40), rng.normal(900, 70, 40)
+    y = (500 + 40 * holiday - 2 * price).tolist() if labels == "real" else list("abca" * 10)
+    rows = "".join(f"{a},{b!r},{c}\n" for a, b, c in zip(holiday.tolist(), price.tolist(), y, strict=True))
+    (tmp_path / "rows.csv").write_text("holiday,price,y\n" + rows)
+    return load("csv", path=str(tmp_path / "rows.csv"), labels=labels, standardise=standardise)[0]
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_coefficients_of_rows_are_said_of_a_unit_of_their_columns(tmp_path, standardise):
+    problem = table_of_rows(tmp_path, "real", standardise)
+    design = torch.cat([torch.ones(problem.n, 1), problem.train.x], 1)
+    known = torch.linalg.lstsq(design, problem.train.y).solution[:, 0]
+    draws = Draws(known.repeat(1, 5, 1), known.unsqueeze(0), ["intercept", "x1", "x2"])
+    table = problem.tables(draws, Streams(0))["coefficients"].set_index("name")
+    assert table["per_unit"].dropna().to_dict() == pytest.approx({"holiday": 40, "price": -2})
+    assert table.loc["price", "per_unit_lower95"] == pytest.approx(-2)
+    scale = problem.input_scale.tolist() if standardise else [1.0, 1.0]
+    label = float(problem.y_std) if standardise else 1.0
+    assert table.loc[["holiday", "price"], "mean"].tolist() == pytest.approx(
+        [40 * scale[0] / label, -2 * scale[1] / label]
+    )
+    scores = per_unit_scores(draws, problem.input_names, [], problem.input_scale, label)
+    shown = {"per_unit/holiday": 40, "per_unit/price": -2}
+    assert {name: value for name, value in scores.items() if "sd" not in name} == (
+        pytest.approx(shown) if standardise else {}
+    )
+
+
+def test_classes_have_coefficients_of_log_odds(tmp_path):
+    problem = table_of_rows(tmp_path, "classes", True)
+    names = [f"{name}/{k}" for k in range(3) for name in ("intercept", "x1", "x2")]
+    draws = Draws(torch.ones(1, 5, 9), torch.ones(1, 9), names)
+    per_unit = problem.tables(draws, Streams(0))["coefficients"].set_index("name")["per_unit"].dropna()
+    assert list(per_unit.index) == [f"{column}/{label}" for label in "abc" for column in ("holiday", "price")]
+    assert per_unit["price/c"] == pytest.approx(1 / float(problem.input_scale[1]))
+    assert problem.tables(Draws(torch.ones(1, 5, 2), torch.ones(1, 2), ["a", "x1"]), Streams(0)) == {}

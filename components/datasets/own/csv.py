@@ -124,7 +124,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         encoded = {name: encode(table, name) for name in names}
         kept, scored, how = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
-        x = convert_inputs(table, columns, kept, self.standardise, self.bounds, self.image_shape)
+        x, input_scale = convert_inputs(table, columns, kept, self.standardise, self.bounds, self.image_shape)
         about = table.facts | {
             "columns": columns_in_words({name: column.taken_for for name, column in encoded.items()}),
             "test rows": f"{len(scored):,} ({how})",
@@ -166,6 +166,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             bounds=self.bounds,
             image_shape=self.image_shape,
             input_units="standardised" if self.standardise else "raw units",
+            input_names=[name for column in encoded.values() for name in column.names],
+            input_scale=input_scale,
             about=about | ({} if real else class_facts(y, mask, tasks, classes, kept, scored)),
         )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.datasets.own.columns import Array
 from components.datasets.own.text_table import TextTable
-from components.datasets.tables.raw_units import Rows, standardised_inputs
+from components.datasets.tables.raw_units import Rows, is_constant, standardised_inputs
 from components.trouble import Misfit
 
 MOST_NAMED = 16  # columns that are each said by name
@@ -57,8 +57,8 @@ def convert_inputs(
     standardise: bool,
     bounds: tuple[float, float] | None,
     image_shape: tuple[int, ...] | None,
-) -> Tensor:
-    """Inputs [N, D] in the units that were asked for.
+) -> tuple[Tensor, Tensor]:
+    """Inputs [N, D] in the units that were asked for, and how many units of the column one of these is [D].
 
     Args:
         columns: numbers [N, k] of each column, k ≥ 0.
@@ -82,4 +82,7 @@ def convert_inputs(
             "the columns of pixels in dataset.inputs"
         )
     inputs = torch.from_numpy(x)
-    return standardised_inputs(inputs, kept) if standardise else inputs
+    if not standardise:
+        return inputs, inputs.new_ones(inputs.shape[1])
+    std = inputs[kept].std(0, correction=0)
+    return standardised_inputs(inputs, kept), torch.where(is_constant(inputs[kept]), torch.ones_like(std), std)

@@ -1,0 +1,75 @@
+"""Coefficients of a linear model of the user's own table, of a standard deviation and of a unit of each column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor
+
+from components.contracts.posteriors import HoldsDraws
+from components.metrics.structural.coefficients import coefficient_table, effect_scores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_SCORED = 40  # columns; of more the table alone has them
+
+
+class ColumnUnits(NamedTuple):
+    """``Selects`` where every column is in."""
+
+    units: dict[str, float]  # of a parameter, how many units of its column raise the linear predictor by it
+    inclusion: dict[str, float]
+    positive: dict[str, float]
+    long_run: dict[str, Tensor]
+
+
+def column_of_parameter(posterior: object, columns: list[str], classes: list[str]) -> dict[str, int]:
+    """Places of the columns by the names of coefficients, x1 … xD or x1/0 … of the first class; empty: it is no such model."""
+    if not isinstance(posterior, HoldsDraws) or posterior.log_weights is not None or posterior.replicates > 1:
+        return {}
+    ends = ["", *(f"/{k}" for k in range(len(classes)))]
+    places = {f"x{j + 1}{end}": j for end in ends for j in range(len(columns))}
+    found = {name: places[name] for name in posterior.names if name in places}
+    return found if posterior.n_draws and set(found.values()) == set(range(len(columns))) else {}
+
+
+def named(parameter: str, columns: list[str], classes: list[str]) -> str:
+    """The column, and the class where each has coefficients, in place of x1 and x1/0."""
+    name, _, number = parameter.partition("/")
+    column = columns[int(name[1:]) - 1] if name != "intercept" else name
+    return f"{column}/{classes[int(number)]}" if number else column
+
+
+def _units(places: dict[str, int], scale: Tensor, label_scale: float) -> ColumnUnits:
+    units = {name: float(scale[j]) / label_scale for name, j in places.items()}
+    return ColumnUnits(units, {}, {}, {})
+
+
+def per_unit_scores(
+    posterior: object, columns: list[str], classes: list[str], scale: Tensor, label_scale: float
+) -> dict[str, float]:
+    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, by the names of these."""
+    places = column_of_parameter(posterior, columns, classes)
+    if not isinstance(posterior, HoldsDraws) or not places or len(places) > MOST_SCORED:
+        return {}
+    out: dict[str, float] = {}
+    for name, value in effect_scores(posterior, _units(places, scale, label_scale)).items():
+        score, _, parameter = name.partition("/")
+        out[f"{score}/{named(parameter, columns, classes)}"] = value
+    return out
+
+
+def effect_table(
+    posterior: object, columns: list[str], classes: list[str], scale: Tensor, label_scale: float
+) -> dict[str, pd.DataFrame]:
+    """A line for each parameter, coefficients by the names of their columns: mean, sd and central 95 % as the model has them,
+    of a standard deviation of a standardised column and label, and the same of a unit of the column in units of the label."""
+    places = column_of_parameter(posterior, columns, classes)
+    if not isinstance(posterior, HoldsDraws) or not places:
+        return {}
+    table = coefficient_table(posterior, _units(places, scale, label_scale))
+    table["name"] = [named(name, columns, classes) if name in places else name for name in table["name"]]
+    return {
+        "coefficients": table.drop(columns=["inclusion", *(str(c) for c in table if str(c).startswith("long_run"))])
+    }
