@@ -24,6 +24,7 @@ from components.contracts.roles import Inference, Problem, of_variants
 from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.checks.class_predictions import class_checks
+from components.evaluation.checks.inner_filters import inner_filter_checks
 from components.evaluation.stability import approximation_checks, largest_response
 from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
@@ -70,6 +71,8 @@ def run_checks(
             checks.append(Check("it has converged", None, SHORT))
         return checks
     checks += class_checks(problem, posterior, rng, declared)
+    if isinstance(posterior, SeriesDraws):
+        checks += inner_filter_checks(posterior.parameters)
     if mixing and isinstance(posterior, SeriesDraws):
         checks += draws_checks(posterior.parameters, scores)
     elif mixing and isinstance(posterior, PartitionDraws):

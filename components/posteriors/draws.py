@@ -27,7 +27,8 @@ class Draws:
 
     Samplers move in unconstrained coordinates θ [P]; ``values`` are the parameters that users name, P' of them (a scale
     is its exponential, not its logarithm).  ``stats`` holds what a sampler says of each draw, [C, N] each, under ArviZ's
-    names: ``lp``, ``acceptance_rate``, ``diverging``, ``energy``, ``n_steps``, ``tree_depth``, ``step_size``.
+    names: ``lp``, ``acceptance_rate``, ``diverging``, ``energy``, ``n_steps``, ``tree_depth``, ``step_size``; and
+    ``filter_ess``, the smallest effective sample size of the filter that estimated the likelihood.
     """
 
     draws: Tensor  # [C, N, P]

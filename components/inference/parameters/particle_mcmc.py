@@ -21,7 +21,7 @@ from components.inference.filtering.generalised_particle_filter import WeightedP
 from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import folded, passing, trajectories
+from components.inference.parameters.passes import folded, least_ess, passing, trajectories
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
@@ -34,6 +34,7 @@ class Tried(NamedTuple):
 
     theta: Tensor  # [K, P]
     value: Tensor  # log p(θ) + log Ẑ(θ) [K]
+    ess: Tensor  # the smallest of its particles over all times [K]
     clouds: list[WeightedParticles]  # of every time; none, where the filter failed
 
 
@@ -47,6 +48,7 @@ class ParticleChains:
     begun: Tensor  # [R·C, P] where the chains began
     theta: Tensor  # and where they are now [R·C, P]
     value: Tensor  # log p(θ) + log Ẑ(θ), as it was estimated when θ was proposed [R·C]
+    ess: Tensor  # smallest effective sample size of the filter that estimated it [R·C]
     states: Tensor  # a trajectory x_1 … x_T of the same particles [R·C, T, dx]
     proposal: Proposal
     kept: Trace = field(default_factory=Trace)  # rows of θ [R·C, P], on the CPU
@@ -93,6 +95,7 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
             begun=begin,
             theta=begin,
             value=tried.value,
+            ess=tried.ess,
             states=states,
             proposal=proposal,
         )
@@ -103,7 +106,8 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
         for state in passing(self.filter, model.at(theta), problem, problem.observations.shape[1], rng):
             assert state.weighted is not None  # a filter that has made a step says what it had
             clouds.append(state.weighted)
-        return Tried(theta, model.log_prior(theta) + state.filtered.log_normaliser, clouds)
+        value = model.log_prior(theta) + state.filtered.log_normaliser
+        return Tried(theta, value, least_ess(state).to(value), clouds)
 
     @torch.no_grad()
     def step(self, state: ParticleChains, batch: Series, rng: Rng) -> tuple[ParticleChains, Info]:
@@ -114,16 +118,18 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
         try:
             tried = self._tried(model, state.problem, (theta + scale * stretched(L, z)).flatten(0, 1), rng)
         except NumericalTrouble:
-            tried = Tried(state.theta, torch.full_like(state.value, -torch.inf), [])
+            tried = Tried(state.theta, torch.full_like(state.value, -torch.inf), state.ess, [])
         accept, alpha = metropolis_hastings(state.value, tried.value, 0.0, t, rng.noise)  # [R·C]
         moved = torch.where(accept.unsqueeze(1), tried.theta, state.theta)
         value = torch.where(accept, tried.value, state.value)
+        ess = torch.where(accept, tried.ess, state.ess)
         states = state.states.clone()
         if accept.any():
             clouds = [WeightedParticles(cloud.x[accept], cloud.log_w[accept]) for cloud in tried.clouds]
             states[accept] = trajectories(_of(model, moved[accept]), clouds, rng.noise)
 
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": state.proposal.log_step.exp().flatten()}
+        stats["filter_ess"] = ess
         if t > self.warmup and (t - self.warmup) % self.thinning == 0:
             state.kept.append(moved.cpu())
             state.kept_states.append(states.cpu())
@@ -133,7 +139,7 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
         proposal = self.adapted(state.proposal, moved.view_as(theta), t, shared)
         means = dict(zip(model.parameter_names, model.constrain(moved).mean(0), strict=True))
         info = means | {"log_density": value.mean(), "acceptance": alpha.mean(), "draws": len(state.kept)}
-        return replace(state, t=t, theta=moved, value=value, states=states, proposal=proposal), info
+        return replace(state, t=t, theta=moved, value=value, ess=ess, states=states, proposal=proposal), info
 
     def posterior(self, state: ParticleChains) -> SampledSeries:
         like, kept = state.theta, len(state.kept)

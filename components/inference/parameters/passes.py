@@ -33,6 +33,11 @@ def passing(method: Inference, model: object, problem: Sequence, t: int, rng: Rn
         yield state
 
 
+def least_ess(state: FilterState) -> Tensor:
+    """The smallest effective sample size over the times that a filter has passed, of each parameter set [K]."""
+    return state.filtered.ess.stacked(1).amin(1)
+
+
 def trajectories(model: TransitionDensity, clouds: list[WeightedParticles], generator: torch.Generator) -> Tensor:
     """A trajectory x_1 … x_T of each parameter set, drawn backwards among the particles; [K, T, dx].
 

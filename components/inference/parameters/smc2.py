@@ -21,7 +21,7 @@ from components.inference.filtering.generalised_particle_filter import FilterSta
 from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import folded, passing
+from components.inference.parameters.passes import folded, least_ess, passing
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
@@ -42,6 +42,7 @@ class Nested:
     theta: Tensor  # [R·M, P]
     log_w: Tensor  # normalised [R, M]
     log_z: Tensor  # log Ẑ_t(θ) [R·M]
+    ess: Tensor  # smallest effective sample size so far of the filter that estimated it [R·M]
     x: Tensor  # [R·M, N, dx]
     log_wx: Tensor  # of the states, normalised [R·M, N]
     filtered: Filtering
@@ -93,6 +94,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             theta=theta,
             log_w=log_w,
             log_z=theta.new_zeros(r * m),
+            ess=theta.new_full((r * m,), torch.inf),
             x=start.particles,
             log_wx=start.log_w,
             filtered=Filtering(log_normaliser=evidence, evidence=start.filtered.evidence),
@@ -113,7 +115,12 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
                 f"weights of parameters all zero or not a number at t = {batch.t}", "raise inference.sets"
             )
         state = replace(
-            state, log_w=log_w - total.unsqueeze(1), log_z=state.log_z + increment, x=now.particles, log_wx=now.log_w
+            state,
+            log_w=log_w - total.unsqueeze(1),
+            log_z=state.log_z + increment,
+            x=now.particles,
+            log_wx=now.log_w,
+            ess=torch.minimum(state.ess, least_ess(now).to(state.ess)),
         )
         state.filtered.log_normaliser += total
         summaries = _summaries(state, row.mean.rows[-1], row.variance.rows[-1], rng)
@@ -149,7 +156,8 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         off = theta - (w.unsqueeze(1) @ theta)
         L = factor((w.unsqueeze(2) * off).mT @ off, self.regularisation)  # of Cov_W(θ)  # [K, P, P]
         kept = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
-        theta, log_z, x, log_wx = state.theta[kept], state.log_z[kept], state.x[kept], state.log_wx[kept]
+        theta, log_z, ess = state.theta[kept], state.log_z[kept], state.ess[kept]
+        x, log_wx = state.x[kept], state.log_wx[kept]
         shares = []
         for _ in range(self.moves):
             z = torch.randn(len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype)
@@ -164,6 +172,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
             shares.append(alpha.mean())
             theta, log_z = torch.where(accept[:, None], proposed, theta), torch.where(accept, new_z, log_z)
+            ess = torch.where(accept, least_ess(new).to(ess), ess)
             x = torch.where(accept[:, None, None], new.particles, x)
             log_wx = torch.where(accept[:, None], new.log_w, log_wx)
         there = rows.flatten()
@@ -171,6 +180,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             state,
             theta=state.theta.index_copy(0, there, theta),
             log_z=state.log_z.index_copy(0, there, log_z),
+            ess=state.ess.index_copy(0, there, ess),
             x=state.x.index_copy(0, there, x),
             log_wx=state.log_wx.index_copy(0, there, log_wx),
             log_w=state.log_w.index_fill(0, replicates, -math.log(m)),
@@ -186,12 +196,16 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)
         state.filtered.log_normaliser += total
-        return replace(state, log_w=log_w - total.unsqueeze(1), log_z=log_z, x=new.particles, log_wx=new.log_w)
+        new_ess = least_ess(new).to(state.ess)
+        return replace(
+            state, log_w=log_w - total.unsqueeze(1), log_z=log_z, ess=new_ess, x=new.particles, log_wx=new.log_w
+        )
 
     def posterior(self, state: Nested) -> LearnedSeries:
         r, names = len(state.log_w), list(state.model.parameter_names)
         theta = state.theta.unflatten(0, (r, -1))  # [R, M, P]
-        draws = Draws(theta, state.begun, names, state.model, log_weights=state.log_w, replicates=r)
+        stats = {"filter_ess": state.ess.unflatten(0, (r, -1))}
+        draws = Draws(theta, state.begun, names, state.model, stats, log_weights=state.log_w, replicates=r)
         return LearnedSeries(**vars(state.filtered.so_far()), parameters=draws)
 
 

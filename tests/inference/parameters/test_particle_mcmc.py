@@ -8,8 +8,10 @@ from configured import component
 from known_targets import z_score
 from unknown_scales import exact, generalised, model, repeated, series
 
+from components.evaluation.checks.inner_filters import inner_filter_checks
 from components.inference.parameters.particle_mcmc import ParticleMCMC
 from components.inference.parameters.passes import passing, trajectories
+from components.posteriors.draws import Draws
 from components.trouble import NumericalTrouble
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
@@ -132,6 +134,19 @@ def test_a_step_in_which_a_filter_fails_is_rejected():
     begun = model(problem).draw_prior(4, Streams(2).init)
     found = sampled(problem, inference, 3)
     assert torch.equal(found.parameters.draws, begun.unsqueeze(1).expand(-1, 3, -1))
+
+
+@pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
+def test_collapsed_filters_of_draws_fail_a_check(outlier, passed):
+    problem = series(2)
+    problem.observations[:, 2] += outlier
+    found = sampled(problem, method(50, 2, 0), 6).parameters
+    ess = found.stats["filter_ess"]
+    assert ess.shape == found.draws.shape[:2]
+    assert bool(((ess >= 1 - 1e-9) & (ess <= 50 + 1e-9)).all())
+    (check,) = inner_filter_checks(found)
+    assert check.passed is passed
+    assert inner_filter_checks(Draws(found.draws, found.start)) == []
 
 
 def test_draws_are_kept_after_warm_up_and_scored():

@@ -11,6 +11,7 @@ from known_targets import z_score
 from small_sequences import run
 from unknown_scales import exact, generalised, model, repeated, series
 
+from components.evaluation.checks.inner_filters import inner_filter_checks
 from components.inference.parameters.smc2 import SMC2
 from runner.execution import blocks, checkpoint
 from runner.execution.rng import Streams
@@ -183,6 +184,17 @@ def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
     first, _ = moments(found, 0.0)
     torch.testing.assert_close(scores["mean/observation_sd"], first[:, 0])
     assert found.parameters.of_replicate(1).draws.shape == (1, 30, 2)
+
+
+@pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
+def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
+    problem = series(2)
+    problem.observations[:, 2] += outlier
+    found = run(method(sets=30), model(problem), problem, Streams(0)).parameters
+    assert found.stats["filter_ess"].shape == (2, 30)
+    assert bool((found.stats["filter_ess"] >= 1 - 1e-9).all())
+    (check,) = inner_filter_checks(found)
+    assert check.passed is passed
 
 
 @pytest.mark.parametrize("stopped", [3, 7])
