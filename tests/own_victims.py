@@ -110,3 +110,98 @@ class Nearest(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return -4 * (x[:, :1] - self.centres) ** 2
+
+
+class WholeRange(Victim):
+    """Scaled by the smallest and the largest number of the batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body((x - x.min()) / (x.max() - x.min()))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, batch_first: bool = True) -> None:
+        super().__init__()
+        self.memory, self.last = nn.LSTM(2, 8, batch_first=batch_first), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.memory(x.unflatten(1, (2, 2)))[0][:, -1])
+
+
+class OverTime(Recurrent):
+    """It takes the batch for time, as where ``batch_first`` was forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__(batch_first=False)
+
+
+class Pooled(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x.mean(0, keepdim=True))
+
+
+class Whole(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).long()
+
+
+class NoNumber(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).log()
+
+
+class LogOfSoftmax(Victim):
+    """Its softmax underflows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (1e4 * self.body(x)).softmax(1).log()
+
+
+class CutOff(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).softmax(1).clamp(1e-3, 1 - 1e-3)
+
+
+class Lazy(Victim):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.LazyLinear(16)
+
+
+class Remembers(Victim):
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.history.append(self.body(x))
+        return self.history[-1]
+
+
+class Single(Victim):
+    """Computed, and answered, in single precision."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        w, a, v, b = (p.float() for p in self.parameters())
+        return F.linear(F.linear(x.float(), w, a).relu(), v, b)
+
+
+class Squeezed(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).squeeze()
+
+
+class KeepsFeatures(Victim):
+    """Keeps features of its last call in an attribute."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.features = F.relu(self.first(x))
+        return self.second(self.features)
+
+
+class Impossible(Victim):
+    """Its last class is impossible."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        f = self.body(x)
+        return torch.cat([f[:, :-1], torch.full_like(f[:, -1:], -torch.inf)], 1)

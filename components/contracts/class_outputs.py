@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -16,7 +17,8 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
     """Logits f with softmax(f)_c = p_c.
 
     Of several classes f_c = log p_c, of one output for a binary label f = (0, log p − log(1 − p)).  Probabilities are held
-    between the smallest normal number and 1 − ε/2, so that logits and gradients are finite.
+    between the smallest normal number and 1 − ε/2, so that logits and gradients are finite; −∞ is taken for the logarithm of
+    that number below the largest logit of its row.
 
     Args:
         values: [..., C], or [..., 1] that are p, log p or log odds of the second of two classes.
@@ -25,10 +27,16 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
         f [..., C], C ≥ 2."""
     tiny, below_one = torch.finfo(values.dtype).tiny, torch.finfo(values.dtype).eps / 2
     if values.shape[-1] > 1:
-        return values.clamp_min(tiny).log() if outputs == "probabilities" else values
+        if outputs == "probabilities":
+            return values.clamp_min(tiny).log()
+        impossible = values.isneginf()
+        if not bool(impossible.any()):
+            return values
+        return torch.where(impossible, values.detach().amax(-1, keepdim=True) + math.log(tiny), values)
     if outputs == "probabilities":
         values = values.clamp_min(tiny).log() - (1 - values).clamp_min(below_one).log()
     elif outputs == "log_probabilities":
+        values = values.clamp_min(math.log(tiny))
         values = values - (-values.expm1()).clamp_min(below_one).log()
     return torch.cat([torch.zeros_like(values), values], -1)
 

@@ -48,8 +48,8 @@ def digits(n_test: int, steps: int = 100, seed: int = 0):
 def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
     """Robust accuracies by ε, and the checks that failed."""
     problem, weights = digits(n_test, steps)
-    x, y, mask = problem.test.x, problem.test.y, problem.test.mask
-    problem = replace(problem, test=Batch(x.to(dtype), y, mask, 1.0))
+    train, test = (Batch(b.x.to(dtype), b.y, b.mask, b.scale) for b in (problem.train, problem.test))
+    problem = replace(problem, train=train, test=test)
     attacker = component("attacker", name, **keys)
     found = security_curve(problem, Scaled(weights, scale, dtype), attacker, threat(attacker, SIZES[norm]), Streams(0))
     failed = [
@@ -95,6 +95,34 @@ GRID = [
     ("cw", "l2", {}),
     ("square", "linf", {"queries": 200}),
 ]
+
+
+def part(name, norm="linf", **keys):
+    return component("attacker", name, **({} if name == "square" else {"norm": norm}), **keys)
+
+
+def standard(norm):
+    """The members of AutoAttack, with fewer steps."""
+    ratio = part("apgd", norm, criterion="dlr", n_targets=3, steps=15)
+    return [part("apgd", norm, steps=15), ratio, part("fab", norm, n_targets=3, steps=10)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", SIZES)
+@pytest.mark.parametrize("name", ["transfer", "worst_case", "autoattack"])
+def test_attacks_made_of_others_find_equal_curves_at_every_scale(name, norm):
+    black_box = [part("square", queries=100)] if norm == "linf" else []
+    keys = {
+        "transfer": {
+            "attack": part("pgd", norm, steps=10),
+            "surrogate": component("model", "mlp", widths=[16]),
+            "inference": component("inference", "map", lr=0.02),
+            "training_steps": 100,
+        },
+        "worst_case": {"norm": norm, "members": [part("fgsm", norm), part("pgd", norm, steps=10), *black_box]},
+        "autoattack": {"norm": norm, "members": [*standard(norm), *black_box]},
+    }[name]
+    check_equal(name, norm, SCALES, [F32, F64], keys)
 
 
 @pytest.mark.slow

@@ -53,12 +53,23 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
                 f"{where}: gives two answers to the same rows: its forward draws random numbers (as F.dropout does unless it "
                 "is given training=self.training), or remembers; drop units by layers of nn.Dropout"
             )
-        others = torch.cat([x[:half], x[:half].flip(0), x[: len(x) - 2 * half]])  # the first half keeps its place
-        if not _agree(answer(others)[:half], first[:half]):
+        if not all(_agree(values[-half:], first[:half]) for values in _answers_among_others(answer, x, half)):
             raise Misfit(
                 f"{where}: answers a row by the other rows of its batch (statistics of the batch, such as x - x.mean(0) or "
                 "batch normalisation with track_running_stats=False); keep statistics of the training rows as buffers"
             )
+
+
+def _answers_among_others(answer: Answer, x: Tensor, count: int) -> Iterator[Tensor]:
+    """Answers to batches that end with the first ``count`` rows of x [N, D]: alone, after other rows, after rows beyond all
+    of these."""
+    span = x.amax() - x.amin() + 1
+    yield answer(x[:count].clone())
+    yield answer(torch.cat([x[count:], x[:count]]))
+    try:
+        yield answer(torch.cat([x.flip(0) - span, x + span, x[:count]]))
+    except Exception:  # of a module that refuses such rows, as an embedding does, nothing is learnt
+        return
 
 
 def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str) -> None:
@@ -89,6 +100,21 @@ def _agree(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and torch.allclose(a, b, rtol=AGREES, atol=AGREES, equal_nan=True)
 
 
+def check_finite(values: Tensor, where: str, n_classes: int) -> None:
+    """Outputs [B, T, C] are numbers; those of several classes may be −∞, of a class that is impossible, but not all of them.
+
+    Raises:
+        Misfit: they are not."""
+    possible = values.isfinite() | (values.isneginf() if n_classes > 1 else False)
+    bad = ~possible.flatten(1).all(1) | (~values.isfinite()).all(-1).any(-1)
+    if bool(bad.any()):
+        outside = values[bad][~values[bad].isfinite()]
+        raise Misfit(
+            f"{where}: gives {float(outside[0]):g} for {int(bad.sum())} of {len(values)} training rows, before anything is "
+            "learnt; keep logarithms, square roots and quotients in its forward to where they are finite"
+        )
+
+
 def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs | None, where: str, key: str) -> None:
     """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something else.
 
@@ -117,10 +143,12 @@ def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs |
                 )
             return
         look = likeness(values)
-        if look is None or (outputs == "logits" and look != "sums to one"):
+        if look is None:
             return
         tried = [likeness(v) for v in _jittered(answer, theta, x)]
-        if look != "sums to one" and len(tried) < FEWEST:
+        if look == "sums to one" and "in [0, 1]" in tried:  # as a softmax whose ends are cut off
+            look = "in [0, 1]"
+        if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
             return
         if any(other != look for other in tried if not (look == "in [0, 1]" and other == "sums to one")):
             return
@@ -160,8 +188,13 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
         )
 
 
-def follows_parameters(answer: AnswerAt, theta: Tensor, x: Tensor) -> bool:
-    """Whether the outputs have a gradient in the parameters that is not zero everywhere: there is something to train."""
+def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
+    """What keeps the outputs from being trained: a gradient in the parameters that is not finite where training begins, or zero
+    everywhere; None: nothing."""
+    nothing = (
+        "its outputs do not depend on its parameters in a way that can be followed, so that nothing is learnt; leave "
+        "torch.no_grad, detach and rounding out of forward, or take inference=fixed"
+    )
     generator = torch.Generator().manual_seed(0)
     for scale in (0.0, *JITTERS[:3]):
         z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
@@ -172,12 +205,19 @@ def follows_parameters(answer: AnswerAt, theta: Tensor, x: Tensor) -> bool:
             except Misfit:
                 continue
             if not values.requires_grad:
-                return False
+                return nothing
             weights = torch.randn(values.shape, generator=generator, dtype=values.dtype).to(values.device)
             (gradient,) = torch.autograd.grad((weights * values).sum(), leaf, allow_unused=True)
-        if gradient is not None and bool((gradient != 0).any()):
-            return True
-    return False
+        if gradient is None:
+            continue
+        if scale == 0 and not bool(gradient.isfinite().all()):
+            return (
+                "the gradient of its outputs in its parameters is not finite where training begins (as of the logarithm of a "
+                "softmax that is 0: use log_softmax); mend its forward, or take inference=fixed"
+            )
+        if bool((gradient != 0).any()):
+            return None
+    return nothing
 
 
 def check_followed(answer: AnswerAt, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
 
 from components.contracts.class_outputs import Outputs
 from components.contracts.roles import Model
@@ -76,11 +77,14 @@ class Module(Model[Supervised, ModuleNetwork]):
         tensors = None if self.path is None else read_weights(Path(self.path), self.prefix)
 
         def made(seed: int) -> nn.Module:
-            with blamed(f"{where}: being made with model.arguments", cls), torch.random.fork_rng([]):
+            making = f"{where}: being made with model.arguments"
+            with blamed(making, cls), torch.random.fork_rng([]), torch.no_grad():  # what it computes here is copied
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):
                 raise Misfit(f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one")
+            if lazy := [name for name, p in module.named_parameters() if isinstance(p, UninitializedParameter)]:
+                raise Misfit(f"{where}: {lazy[0]} is of a lazy layer, of no size yet; give the layer its sizes")
             module = module.to(like)
             if tensors is not None:
                 fill_network(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -17,15 +16,17 @@ from components.contracts.class_outputs import Outputs, to_logits
 from components.contracts.user_code import blamed
 from components.models.networks.flat_network import FlatNetwork
 from components.models.own.begun import begun
+from components.models.own.calls import drawing_by, forgetting, modes, without_parameters
 from components.models.own.examination import (
     AGREES,
     check_declared,
+    check_finite,
     check_followed,
     check_outputs,
     check_rows,
     check_training_mode,
-    follows_parameters,
     spaced_rows,
+    training_fault,
 )
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
@@ -84,25 +85,27 @@ class ModuleNetwork(FlatNetwork):
         module.eval()
         probe = copy.deepcopy(module)
         with blamed(where):
-            check_rows(lambda x: self._shaped(probe(self._as_seen(x))), rows, where)
-            check_training_mode(probe, lambda x: self._shaped(probe(self._as_seen(x))), rows, where)
+            check_rows(lambda x: self._shaped(probe(self._as_seen(x)), x), rows, where)
+            check_training_mode(probe, lambda x: self._shaped(probe(self._as_seen(x)), x), rows, where)
         with torch.no_grad():
-            self.net = _without_parameters(module)
+            self.net = without_parameters(module)
             for p in dict.fromkeys(named.values()):
                 p.mul_(SHRUNK)  # in place: copies that are kept of them would show
             with blamed(where):
-                asked = self._shaped(module(self._as_seen(shown)))
+                asked = self._shaped(module(self._as_seen(shown)), shown)
             found = self._answers(SHRUNK * self.theta.detach(), shown)
-        if not torch.allclose(found, asked, rtol=AGREES, atol=AGREES):
+        if not torch.allclose(found, asked, rtol=AGREES, atol=AGREES, equal_nan=True):
             raise Misfit(
                 f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
                 "keep no copies, and draw nothing but by layers of dropout"
             )
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
+        check_finite(self._answers(self.start, rows), where, self.n_outputs if self.target != "real" else 1)
         if self.target != "real":
             check_outputs(self._answers, self.start, rows, outputs, where, KEY)
         check_followed(self._answers, self.start, rows, problem.attacker, where)
-        self.follows_parameters = follows_parameters(self._answers, self.start, rows)
+        self.training_fault = training_fault(self._answers, self.start, rows)
+        self._check_copies()
 
     start: Tensor  # [P]
     shares_weights = True  # noise on pre-activations knows nothing of its layers
@@ -116,19 +119,22 @@ class ModuleNetwork(FlatNetwork):
             raise Misfit("model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat")
         return x.unflatten(-1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape)
 
-    def _shaped(self, out: object) -> Tensor:
-        """What it answers as [B, T, C]; one number for each binary label as [B, T, 1]."""
+    def _shaped(self, out: object, x: Tensor) -> Tensor:
+        """What it answers to x [B, D] as [B, T, C], in the format of x; one number for each binary label as [B, T, 1].
+
+        Dimensions of size one may lie between or be left out, as ``squeeze`` does."""
         shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        if isinstance(out, Tensor) and out.ndim == 1:
-            out = out[:, None]
-        if isinstance(out, Tensor) and out.ndim == 2:
-            if out.shape[1] == self.answers:
-                return out.unflatten(-1, (self.n_tasks, self.n_outputs))
-            if self.target == "binary" and out.shape[1] == self.n_tasks:
-                return out.unsqueeze(-1)
+        if isinstance(out, Tensor) and out.is_floating_point():
+            sizes = [size for size in out.shape if size != 1]
+            for count in (self.answers, *([self.n_tasks] if self.target == "binary" else [])):
+                if sizes == [size for size in (len(x), count) if size != 1]:
+                    return out.reshape(len(x), self.n_tasks, count // self.n_tasks).to(x.dtype)
+        elif isinstance(out, Tensor):
+            shape = f"{str(out.dtype).removeprefix('torch.')} {shape}"
         raise Misfit(
             f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
+            + (" of floating-point numbers" if isinstance(out, Tensor) and not out.is_floating_point() else "")
         )
 
     def at(self, theta: Tensor, x: Tensor) -> Tensor:
@@ -136,11 +142,8 @@ class ModuleNetwork(FlatNetwork):
 
         Raises:
             Misfit: its gradient in θ is asked for, and there is none; or outputs are not what they were said to be."""
-        if theta.requires_grad and torch.is_grad_enabled() and not self.follows_parameters:
-            raise Misfit(
-                f"{self.where}: its outputs do not depend on its parameters in a way that can be followed, so that nothing is "
-                "learnt; leave torch.no_grad, detach and rounding out of forward, or take inference=fixed"
-            )
+        if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
+            raise Misfit(f"{self.where}: {self.training_fault}")
         values = self._answers(theta, x)
         if self.target == "real":
             return values
@@ -152,24 +155,24 @@ class ModuleNetwork(FlatNetwork):
         """What the module itself answers with weights θ [P], [B, T, C] or [B, T, 1]."""
         parts = theta.split(self.pieces)
         own = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        with blamed(self.where):
+        with blamed(self.where), forgetting(self.net):
             out = functional_call(
                 self.net, {name: own[first] for name, first in self.places.items()}, (self._as_seen(x),)
             )
-        return self._shaped(out)
+        return self._shaped(out, x)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
         """f [B, T, C] of its own weights; with ``passes`` = S, S dropout passes [S, B, T, C]."""
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
         learning = self.training
-        with _modes(self.net, learning, generator is not None), _drawing_by(generator):
+        with modes(self.net, learning, generator is not None), drawing_by(generator):
             return self.at(self.theta, x)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B, D]."""
         each = x.unbind() if x.ndim == 3 else [x] * len(theta)
-        with _modes(self.net, False, False):
+        with modes(self.net, False, False):
             return torch.stack([self.at(row, own) for row, own in zip(self._weights(theta), each, strict=True)])
 
     # ---- where training begins -------------------------------------------------------------------------------------
@@ -186,6 +189,19 @@ class ModuleNetwork(FlatNetwork):
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] where chains begin: where training does, for few modules work at draws from N(0, s²)."""
         return self.initial(n, generator)
+
+    def _check_copies(self) -> None:
+        """The module can be copied after a call that a graph was kept of.
+
+        Raises:
+            Misfit: it keeps tensors of that graph."""
+        try:
+            copy.deepcopy(self.net)
+        except RuntimeError as error:
+            raise Misfit(
+                f"{self.where}: keeps tensors of its forward, as by self.features.append(…), and cannot be copied with them; "
+                "keep them detached, or not at all"
+            ) from error
 
     def _laid(self, module: nn.Module) -> Tensor:
         own = dict(module.named_parameters(remove_duplicate=False))
@@ -208,45 +224,8 @@ class ModuleNetwork(FlatNetwork):
         for layer in layers:
             layer.reset_running_stats()
             layer.momentum = None  # the mean of all that was seen
-        with _modes(self.net, True, False):
+        with modes(self.net, True, False):
             for x in batches if layers else ():
                 self.at(self.theta, x)
         for layer, momentum in zip(layers, momenta, strict=True):
             layer.momentum = momentum
-
-
-def _without_parameters(module: nn.Module) -> nn.Module:
-    """The module with empty places for its parameters, which are given to it when it is called."""
-    bare = copy.deepcopy(module)
-    for layer in bare.modules():
-        for name in layer._parameters:
-            layer._parameters[name] = None
-    return bare
-
-
-@contextmanager
-def _modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None]:
-    """Everything as it predicts, but for batch normalisation and dropout where they are asked for."""
-    module.eval()
-    for layer in module.modules():
-        if isinstance(layer, _BatchNorm):
-            layer.training = normalising
-        elif isinstance(layer, _DropoutNd):
-            layer.training = dropping
-    try:
-        yield
-    finally:
-        module.eval()
-
-
-@contextmanager
-def _drawing_by(generator: torch.Generator | None) -> Iterator[None]:
-    """What layers draw from PyTorch's global stream is a function of a stream of the run; the global one is not moved."""
-    if generator is None:
-        yield
-        return
-    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    devices = [generator.device] if generator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
-        yield

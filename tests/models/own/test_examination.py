@@ -7,6 +7,7 @@ import torch
 from configured import component
 from small_problems import classes, real, train
 
+from components.attackers.attacked import Attacked
 from components.contracts.class_outputs import likeness, to_logits
 from components.trouble import Doubtful, Misfit
 from runner.execution.rng import Streams
@@ -140,6 +141,9 @@ def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(d
         ("Centred", r"answers a row by the other rows of its batch"),
         ("BatchStatistics", r"answers a row by the other rows of its batch .*track_running_stats=False"),
         ("OverRows", r"answers a row by the other rows of its batch"),
+        ("WholeRange", r"answers a row by the other rows of its batch"),
+        ("OverTime", r"answers a row by the other rows of its batch"),
+        ("Pooled", r"gives \[1, 3\] of a batch, must give \[rows, 3\]"),
     ],
 )
 def test_rows_that_are_not_answered_by_themselves(name, said):
@@ -149,6 +153,57 @@ def test_rows_that_are_not_answered_by_themselves(name, said):
         built(problem, name)
     assert "\n" not in str(error.value)
     assert torch.equal(problem.train.x, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Whole", r"gives int64 \[16, 3\] of a batch, must give \[rows, 3\] of floating-point numbers"),
+        ("NoNumber", r"gives nan for \d+ of 16 training rows, before anything is learnt"),
+        ("CutOff", r"every output lies in \[0, 1\], .*set model\.outputs=probabilities"),
+        ("Lazy", r"first\.weight is of a lazy layer, of no size yet; give the layer its sizes"),
+        ("Remembers", r"keeps tensors of its forward"),
+    ],
+)
+def test_what_no_run_could_use_is_refused_in_a_line(name, said):
+    with pytest.raises(Misfit, match=said) as error:
+        built(classes(), name)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["Single", "KeepsFeatures", "Recurrent"])
+def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
+    problem, fgsm, method = classes(), component("attacker", "fgsm"), component("inference", "map")
+    problem.attacker = fgsm
+    state, rng = train(method, model(name), problem, 2)
+    victim = Attacked(method.posterior(state))
+    moved = fgsm.perturb(victim, problem.test.x, problem.test.y, rng, 0.3)
+    values = [state.network.log_prob(state.network(z), problem.test).sum() for z in (problem.test.x, moved)]
+    assert moved.dtype == values[0].dtype == torch.float64
+    assert float(values[1].detach()) < float(values[0].detach())
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_dimensions_that_are_squeezed_out_of_one_row_are_put_back(n_outputs):
+    problem = classes(n_classes=2)
+    ours, theirs = (built(problem, name, n_outputs=n_outputs) for name in ("Squeezed", "Victim"))
+    for x in (problem.test.x[:1], problem.test.x[:5]):
+        torch.testing.assert_close(ours(x), theirs(x))
+
+
+def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
+    problem = classes()
+    ours, theirs = built(problem, "Impossible"), built(problem)
+    x = problem.test.x
+    assert bool(torch.isfinite(ours(x)).all())
+    torch.testing.assert_close(ours(x).softmax(-1)[..., :2], theirs(x)[..., :2].softmax(-1))
+    assert float(ours(x).detach().softmax(-1)[..., 2].max()) < 1e-300
+
+
+def test_a_gradient_that_is_not_finite_is_refused_before_training():
+    with pytest.raises(Misfit, match=r"parameters is not finite where training begins .* or take inference=fixed"):
+        train(component("inference", "map"), model("LogOfSoftmax"), classes(), 1)
+    train(component("inference", "fixed"), model("LogOfSoftmax"), classes(), 1)
 
 
 @pytest.mark.parametrize("name", ["NoGrad", "Detached", "Rounded"])

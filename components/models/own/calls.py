@@ -1,0 +1,62 @@
+"""Calls of a module of the user: with parameters from outside, in the modes and by the random stream that are asked for."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+
+def without_parameters(module: nn.Module) -> nn.Module:
+    """The module with empty places for its parameters, which are given to it when it is called."""
+    bare = copy.deepcopy(module)
+    for layer in bare.modules():
+        for name in layer._parameters:
+            layer._parameters[name] = None
+    return bare
+
+
+@contextmanager
+def forgetting(module: nn.Module) -> Iterator[None]:
+    """Attributes that its layers set in a call (features, weights of a recurrent layer) are afterwards what they were before,
+    so that no graph is kept; buffers keep what was written into them."""
+    before = [(layer, dict(layer.__dict__)) for layer in module.modules()]
+    try:
+        yield
+    finally:
+        for layer, attributes in before:
+            layer.__dict__.clear()
+            layer.__dict__.update(attributes)
+
+
+@contextmanager
+def modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None]:
+    """Everything as it predicts, but for batch normalisation and dropout where they are asked for."""
+    module.eval()
+    for layer in module.modules():
+        if isinstance(layer, _BatchNorm):
+            layer.training = normalising
+        elif isinstance(layer, _DropoutNd):
+            layer.training = dropping
+    try:
+        yield
+    finally:
+        module.eval()
+
+
+@contextmanager
+def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
+    """What layers draw from PyTorch's global stream is a function of a stream of the run; the global one is not moved."""
+    if generator is None:
+        yield
+        return
+    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    devices = [generator.device] if generator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        yield
