@@ -164,12 +164,12 @@ class StructuralDraws(Draws):
 
     @cached_property
     def components(self) -> list[Part]:
-        """Of each block's part of y the mean and central 90 % band at each time."""
+        """Of each block's part of y the mean and central 95 % band at each time."""
         pooled = self.contributions.flatten(0, 1)  # [S, T, B]
         if not len(pooled):
             return []
         mean = pooled.mean(0)
-        lower, upper = quantiles(pooled.flatten(1).unsqueeze(0), (0.05, 0.95))
+        lower, upper = quantiles(pooled.flatten(1).unsqueeze(0), (0.025, 0.975))
         low, high = lower.view_as(mean), upper.view_as(mean)
         return [Part(name, mean[:, b], low[:, b], high[:, b]) for b, name in enumerate(self.labels)]
 

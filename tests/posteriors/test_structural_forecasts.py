@@ -166,6 +166,9 @@ def test_parts_and_residuals():
     draws = posterior("goodwill", missing=(5,))[3]
 
     assert [part.name for part in draws.components] == ["level", "goodwill", "regression"]
+    level = draws.contributions.flatten(0, 1)[:, :, 0]
+    torch.testing.assert_close(draws.components[0].lower, level.quantile(0.025, dim=0))
+    torch.testing.assert_close(draws.components[0].upper, level.quantile(0.975, dim=0))
     assert draws.residuals.isnan().nonzero().flatten().tolist() == [5]
     assert draws.inclusion == {"tv": 1.0, "web": 1.0, "a": 1.0, "b": 1.0}
 

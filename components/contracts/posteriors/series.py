@@ -116,8 +116,8 @@ class Part(NamedTuple):
 
     name: str
     mean: Tensor  # [T]
-    lower: Tensor  # 5 % quantile [T]
-    upper: Tensor  # 95 % quantile [T]
+    lower: Tensor  # 2.5 % quantile [T]
+    upper: Tensor  # 97.5 % quantile [T]
 
 
 @runtime_checkable
