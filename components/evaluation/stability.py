@@ -17,6 +17,7 @@ from components.inference.gaussian_weights.swag import SwagState
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.importance_sampling import Weighted
 from components.inference.mcmc.tails import tail_growth
+from components.inference.structural.structural_mle import Searches
 
 ITERATIONS = 20  # of the power method, each about as dear as two steps of the sampler
 
@@ -58,7 +59,9 @@ def _power(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
 
 
 def approximation_checks(problem: Problem, inference: Inference, state: object, rng: Rng) -> list[Check]:
-    """Checks of an approximating density by its state: the tails of a proposal, the spread of SWAG's Gaussian."""
+    """Checks of an approximation by its state: the tails of a proposal, the spread of SWAG's Gaussian, the end of a search."""
+    if isinstance(state, Searches):
+        return [_end_of_search(state)]
     if isinstance(state, Weighted) and state.fit is not None:
         return [_tails(state, next(iter(problem.batches(inference.sees, rng, 0, 1)))[1])]
     return [_spread(state)] if isinstance(state, SwagState) else []
@@ -76,6 +79,14 @@ def _tails(state: Weighted, batch: Batch | None) -> Check:
         value < most,
         f"k {value:.2f} beyond the draws, below {most:.2f} asked{advice}",
     )
+
+
+def _end_of_search(state: Searches) -> Check:
+    """Whether the best of the restarts has converged."""
+    best = state.best
+    told = f"the best of {len(state.runs)} starts after {best.iteration} iterations"
+    told += "" if best.converged else f", largest derivative {float(best.gradient.abs().max()):.2g} nats; raise steps"
+    return Check("the maximum of the likelihood is reached", best.converged, told)
 
 
 def _spread(state: SwagState) -> Check:

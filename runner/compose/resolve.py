@@ -207,7 +207,13 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
         ConfigError: it is of another."""
     for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
         for key in sorted(known(inner, part, where).imports):
-            module, colon, _ = str(part.get(key)).partition(":")
+            module, colon, name = str(part.get(key)).partition(":")
+            if module.endswith(".py"):
+                named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
+                raise ConfigError(
+                    f"{where}.{key}={part.get(key)}: {module} is a file; write the module's name, {where}.{key}={named}, and "
+                    "start the runner from the file's folder or with it in PYTHONPATH"
+                )
             before, _, last = module.rpartition(".")
             if not colon and before in plugins and module not in plugins:
                 raise ConfigError(f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from components.evaluation.stability import approximation_checks
 from components.inference.structural.coordinates import Coordinates
 from components.maths.series.time_varying import filtered, smoothed
 from components.trouble import Misfit
@@ -44,6 +45,19 @@ def test_no_worse_than_statsmodels():
     expected = dict(zip(best.model.param_names, best.params, strict=True))
     assert theta["a"] == pytest.approx(expected["beta.x1"], rel=1e-3, abs=1e-4)
     assert theta["level_sd"] ** 2 == pytest.approx(expected["sigma2.level"], rel=5e-3)
+
+
+def test_a_search_that_goes_on_fails_a_check():
+    data = problem(times=40)
+    inference = component("inference", "structural_mle", restarts=1)
+    state = inference.init(model("local_level", of=data), data, Streams(0))
+    verdicts = []
+    for _ in range(STEPS):
+        state, info = inference.step(state, data.series, Streams(0))
+        (check,) = approximation_checks(data, inference, state, Streams(0))
+        assert check.passed == (info["converged"] == 1.0)
+        verdicts.append(check.passed)
+    assert (verdicts[0], verdicts[-1]) == (False, True)
 
 
 def test_coordinates_keep_parameters_where_they_may_lie():

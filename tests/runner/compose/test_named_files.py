@@ -68,6 +68,8 @@ def test_a_changed_table_of_ones_own_is_not_done_already(tmp_path):
         (NET, "model.class_path=own_things:Net: code that is not the runner's; add 'plugins=[own_things]' if you know it"),
         (["dataset=log_density", "dataset.function=own_things:fails", "dataset.dim=1", "model=target_density",
           "inference=sgld", "steps=9000"], "dataset.function=own_things:fails: code that is not the runner's; add"),
+        (["dataset=log_density", "dataset.function=/x/own.py:f", "dataset.dim=1", "model=target_density", "inference=sgld",
+          "steps=9000"], "/x/own.py is a file; write the module's name, dataset.function=own:f, and start the runner from"),
         (["dataset=digits", "model=mlp", "inference=map", "steps=1", "attacker=transfer",
           "attacker.surrogate={name: module, class_path: 'own_things:Net'}"],
          "attacker.surrogate.class_path=own_things:Net: code that is not the runner's; add 'plugins=[own_things]'"),
