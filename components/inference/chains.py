@@ -138,7 +138,9 @@ def moved(
 ) -> C:
     """One step further, at θ [C, P]: after ``burn_in`` steps every ``thinning``-th state is kept, with its stats [C].
 
-    Raises NumericalTrouble when a chain has left the finite numbers."""
+    Raises NumericalTrouble when a chain has left the finite numbers, and ValueError where θ has another shape."""
+    if theta.shape != state.theta.shape:
+        raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
     lost: list[int] = []
     if not math.isfinite(float(theta.sum())):  # one pass; a sum that merely overflows has lost no chain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,9 +33,12 @@ def naming_step(step: int, replicate: int) -> Iterator[None]:
         raise named(error, step, replicate) from error
 
 
-def named(error: NumericalTrouble, step: int, replicate: int) -> NumericalTrouble:
-    """The same trouble, saying at which step of which replicate it came."""
-    return NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend)
+def named(error: NumericalTrouble, step: int, replicate: int, inference: Inference | None = None) -> NumericalTrouble:
+    """The same trouble, saying at which step of which replicate it came; keys that ``inference`` lacks are not offered."""
+    keys = re.findall(r"\binference\.(\w+)", error.mend)
+    lacks = inference is not None and keys and not any(key in dict(inference) for key in keys)
+    mend = _lower_rates(inference) if inference is not None and lacks else error.mend
+    return NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", mend)
 
 
 def diverged(error: NumericalTrouble, folder: Path | None) -> str:

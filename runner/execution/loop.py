@@ -44,7 +44,7 @@ def steps(inference: Inference, problem: Problem, state: S, rng: Streams, start:
         try:  # no context manager: each step would pay for it
             state, info = inference.step(state, batch, rng)
         except NumericalTrouble as error:
-            raise named(error, number, rng.replicate) from error
+            raise named(error, number, rng.replicate, inference) from error
         yield Step(number, state, info, last=number == stop)
 
 

@@ -68,7 +68,11 @@ class Searched:
 
 
 def searched(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
-    """The facts of a trial composed as ``cfg``; None: it is a mistake, which the trials tell, or no run of the runner's."""
+    """The facts of a trial composed as ``cfg``; None: it is no run of the runner's.
+
+    Raises:
+        ConfigError: the trial is a mistake.
+    """
     from components import registry
     from components.contracts.roles import Dataset, Inference
     from runner.compose.build import built
@@ -76,12 +80,9 @@ def searched(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
 
     if "dataset" not in cfg:
         return None
-    try:
-        resolved = resolve(*without_hydra(cfg), explicit_keys(list(overrides)))
-        dataset = built("dataset", resolved.config["dataset"], "dataset")
-        method = registry.get("inference", resolved.config["inference"]["name"])
-    except ConfigError:
-        return None
+    resolved = resolve(*without_hydra(cfg), explicit_keys(list(overrides)))
+    dataset = built("dataset", resolved.config["dataset"], "dataset")
+    method = registry.get("inference", resolved.config["inference"]["name"])
     assert isinstance(dataset, Dataset)
     assert issubclass(method, Inference)
     settings = resolved.settings

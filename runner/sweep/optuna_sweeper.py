@@ -165,16 +165,22 @@ class OptunaSweeper(Sweeper):
         """Settles what is optimised, given the overrides of a trial; the lines that say so.
 
         Raises:
-            ConfigError: nobody knows where the objective should go.
+            ConfigError: nobody knows where the objective should go, or the trial, which would say so, is a mistake.
         """
         composed = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
         objective: str | None = composed.get("objective")
-        facts = searched(composed, overrides)
+        mistake: ConfigError | None = None
+        try:
+            facts = searched(composed, overrides)
+        except ConfigError as error:  # of this trial; others may be none
+            facts, mistake = None, error
         if not self.objectives:
             self.default_objective = None if objective is not None or facts is None else facts.default_objective
             metric = objective or self.default_objective
             if metric is None and self.direction is None:
-                raise ConfigError(f"objective: not given; name the score that is searched by, or {DIRECTION_KEY}=…")
+                raise mistake or ConfigError(
+                    f"objective: not given; name the score that is searched by, or {DIRECTION_KEY}=…"
+                )
             self.objectives = [single(metric or "objective", self.direction)]
         if facts is not None:
             facts.check(self.objectives)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ def distribution(override: Override) -> BaseDistribution:
         assert high is not None
         if not low < high:
             raise ConfigError(f"{key}: interval({low:g}, {high:g}) is empty")
+        if math.isinf(high - low):
+            raise ConfigError(f"{key}: interval({low:g}, {high:g}) must have two finite ends, less than 1.8e308 apart")
         if "log" in tags and low <= 0:
             raise ConfigError(f"{key}: a logarithmic interval begins above 0, not at {low:g}")
         if isinstance(low, int) and isinstance(high, int):

@@ -199,6 +199,12 @@ def test_what_a_step_does_wrong_is_one_line(does, said):
     assert "test_user_components.py, line" in str(error.value)
 
 
+def test_a_state_of_another_precision_is_refused():
+    half = (State(ONE.x.half()), {})
+    with pytest.raises(Misfit, match=r"step returns state.x as torch.float16, it was given torch.float(32|64); keep"):
+        made("inference", Method, returns=half).step(ONE, None, None)
+
+
 def test_a_keyboard_interrupt_of_the_users_own_is_an_error_where_signals_are_noted():
     step = made("inference", Method, does=raises(KeyboardInterrupt()), returns=(ONE, {})).step
     with noted_signals(), pytest.raises(Misfit, match=r"^inference=mine: step: KeyboardInterrupt"):

@@ -15,6 +15,7 @@ from components.contracts.capabilities import missing
 from components.contracts.plugins.declared import METHODS, base_of
 from components.contracts.plugins.global_streams import FIXES, drawn_from, stand
 from components.contracts.posteriors import POSTERIORS
+from components.contracts.process_settings import kept_settings
 from components.contracts.structural import Terms
 from components.contracts.user_code import is_interrupt, line_of, no_sudden_exit, refusal
 from components.trouble import Misfit
@@ -52,7 +53,7 @@ def _watched(role: str, cls: type, name: str) -> Callable[..., Any]:
     def call(self: Any, *given: Any, **named: Any) -> Any:
         where, before = f"{role}={self.name}: {name}", stand()
         try:
-            with no_sudden_exit():
+            with kept_settings(), no_sudden_exit():
                 returned = method(self, *given, **named)
         except BaseException as error:
             if is_ours(error):
@@ -103,12 +104,25 @@ def _step(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
         return (
             f"returns a state of {type(state).__name__} for one of {type(given[0]).__name__}; both must be of one class"
         )
+    if recast := _recast(given[0] if given else state, state):
+        return recast
     if not isinstance(info, dict) or not all(isinstance(name, str) for name in info):
         return f"returns {_kind(info)} for info, must return a dictionary of numbers or tensors by name"
     odd = [
         name for name, value in info.items() if not isinstance(value, Tensor | int | float) and not _is_scalar(value)
     ]
     return f"returns info[{odd[0]!r}] = {_kind(info[odd[0]])}, must be a number or a tensor" if odd else ""
+
+
+def _recast(before: Any, after: Any) -> str:
+    """What is wrong with the precision of a state that a step returns."""
+    for name in (field.name for field in dataclasses.fields(after)):
+        old, new = getattr(before, name, None), getattr(after, name, None)
+        if not (isinstance(old, Tensor) and isinstance(new, Tensor)):
+            continue
+        if old.is_floating_point() and new.dtype != old.dtype:
+            return f"returns state.{name} as {new.dtype}, it was given {old.dtype}; keep the dtype of the run"
+    return ""
 
 
 def _is_scalar(value: object) -> bool:

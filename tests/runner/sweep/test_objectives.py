@@ -93,3 +93,8 @@ def test_a_score_that_no_run_has_is_refused_before_the_first_trial():
     of.check([single("robust_accuracy/eps=0.1", None)])
     with pytest.raises(ConfigError, match="objective=reward: no score of a supervised problem"):
         of.check([single("reward", None)])
+
+
+def test_a_trial_that_is_a_mistake_says_which():
+    with pytest.raises(ConfigError, match=r"dataset.batch_size=20.5: must be an integer"):
+        composed("dataset=digits", "model=mlp", "inference=map", "steps=3", "dataset.batch_size=20.5")

@@ -99,6 +99,11 @@ def test_search_spaces_in_hydras_grammar(text, expected):
     ("text", "message"),
     [
         ("x=interval(1, 1)", "x: interval(1, 1) is empty"),
+        ("x=interval(0.1, inf)", "x: interval(0.1, inf) must have two finite ends, less than 1.8e308 apart"),
+        (
+            "x=interval(-1e308, 1e308)",
+            "x: interval(-1e+308, 1e+308) must have two finite ends, less than 1.8e308 apart",
+        ),
         ("x=tag(log, interval(0, 1))", "x: a logarithmic interval begins above 0, not at 0"),
         ("x=tag(lgo, interval(0, 1))", "x: unknown tag lgo; the tag is log"),
         ("x=tag(log, choice(1, 2))", "x: the tag log is for interval(…)"),

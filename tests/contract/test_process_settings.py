@@ -1,0 +1,55 @@
+"""What code of a user changes for the whole process is put back, and what it must not change is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component, load
+
+from components.contracts.process_settings import kept_settings
+from components.inference.chains import moved, started
+from components.trouble import NumericalTrouble
+from runner.execution.divergence import named
+from runner.plugins import import_plugins
+
+
+def unsettle(folder: Path) -> None:
+    os.chdir(folder)
+    torch.set_default_dtype(torch.float16)
+    torch.set_default_device("meta")
+    torch.set_grad_enabled(False)
+
+
+def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
+    before = Path.cwd()
+    with kept_settings():
+        unsettle(tmp_path)
+    assert Path.cwd() == before
+    assert torch.is_grad_enabled()
+    assert (torch.ones(1).dtype, torch.ones(1).device.type) == (torch.float32, "cpu")
+
+
+def test_a_plug_in_that_changes_the_folder_when_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "moves_away.py").write_text("import os\nos.chdir('/')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = Path.cwd()
+    import_plugins(["moves_away"])
+    assert Path.cwd() == before
+
+
+def test_chains_of_another_shape_are_refused():
+    problem, rng = load("mixture_of_gaussians_2d")
+    model = component("model", "target_density").build(problem, rng)
+    state = started(model, problem, None, 4, rng)
+    with pytest.raises(ValueError, match=r"theta is \[1, 2\], the chains are \[4, 2\]"):
+        moved(state, state.theta[:1], 0, 1)
+
+
+def test_a_key_that_the_method_lacks_is_not_offered():
+    error = NumericalTrouble("chains [0] left the finite numbers", "lower inference.step_size")
+    keeps, lacks = component("inference", "mala"), component("inference", "gibbs")
+    assert named(error, 1, 0, keeps).mend == "lower inference.step_size"
+    assert named(error, 1, 0, lacks).mend == "check the scales of the data and of the model's prior"
