@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
+NAME_BYTES = 255  # that the name of a file or a folder may have
 # What cannot change a number: paths, logging, and what only says what to do with a result.
 NOT_SIGNED = {
     "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
@@ -39,13 +42,15 @@ def a_device(device: str) -> str:
 
 
 def a_folder(path: str) -> str:
-    """The path of a folder.
+    """The path of a folder; ~ is the user's own, which shells leave as it stands after "=".
 
     Raises:
         ValueError: it is empty, or no path that a disk can have."""
     if not path.strip() or "\0" in path:
         raise ValueError(f"{path!r} is no folder; give its path, . is the present one")
-    return path
+    if any(len(os.fsencode(part)) > NAME_BYTES for part in Path(path).parts):
+        raise ValueError(f"{path[:60]}… is no folder; a name in it is longer than {NAME_BYTES} bytes")
+    return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
 class Settings(BaseModel):
