@@ -66,7 +66,7 @@ def class_facts(
             )
         of_task = f" of {task}" if len(tasks) > 1 else ""
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
-    out = {"classes": ", ".join(classes)}
+    out = {"classes": ", ".join(classes) + (f" (log odds are of {classes[1]})" if len(classes) == 2 else "")}
     if only_tested:
         out["classes not learnt from"] = f"{_listed(only_tested)}: test rows alone have them, and count in the scores"
     return out

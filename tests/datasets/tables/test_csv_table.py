@@ -90,6 +90,8 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
     rows = "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["10", "9", "2", "9", "10", "2", "9", "2"]))
     problem = written(tmp_path, rows, labels="classes")
     assert (problem.n_classes, problem.describe()["classes"]) == (3, "2, 9, 10")
+    two = written(tmp_path, "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["no", "yes"] * 4)), labels="binary")
+    assert two.describe()["classes"] == "no, yes (log odds are of yes)"
 
 
 @pytest.mark.parametrize(
