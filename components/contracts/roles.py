@@ -124,6 +124,7 @@ class Dataset(Component, Generic[P]):
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
     traits: ClassVar[frozenset[str]] = frozenset()  # words of ``contracts.traits``: what its data are like
     traits_where: ClassVar[dict[str, str]] = {}  # and words that a setting brings: word -> the setting, "key=value"
+    length_key: ClassVar[str | None] = None  # the key that says how many steps there are at most, where one does
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
 
@@ -215,6 +216,10 @@ class Inference(Component, Generic[M, P, B, S]):
     def made(self) -> frozenset[str]:
         """``makes`` of this method as it is configured."""
         return self.makes
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        """A key, with its value, that cannot be with such labels, and the key with a value that can; None: all keys can."""
+        return None
 
     def asked_by_keys(self) -> dict[str, str]:
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""

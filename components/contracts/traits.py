@@ -9,5 +9,6 @@ TRAITS: dict[str, tuple[str, str]] = {  # word -> what a dataset with it has, an
     "class_series": ("a series of classes", "a series of numbers"),
     "images": ("images", "no images"),
     "known_function": ("a function that is known", "no function that is known"),
+    "unknown_states": ("states that nobody knows", "states that are known"),
     "binary_inputs": ("inputs 0 or 1", "inputs that are not 0 or 1"),
 }

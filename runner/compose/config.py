@@ -132,6 +132,11 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
             f"validation={settings.validation}: holds out training rows, and dataset={dataset.name} "
             f"({dataset.poses()}) has none; leave it out"
         )
+    length = getattr(dataset, dataset.length_key) if dataset.length_key else None
+    if length is not None and settings.steps is not None and settings.steps > length:
+        raise ConfigError(f"steps={settings.steps}: dataset={dataset.name} has only {length}")
+    if settings.debug == "overfit" and dataset.poses() not in ("supervised", "unlabelled"):
+        raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={dataset.name} is a {dataset.poses()}")
     if settings.keep_predictions and (dataset.poses() != "supervised" or dataset.labelled() != "real"):
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"

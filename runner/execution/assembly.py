@@ -94,8 +94,7 @@ def _loaded(job: Job, rng: Streams, at_once: int) -> Problem:
 
 def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
     """The problem whose data, to learn from and to be tested on, are its first batch alone."""
-    if not isinstance(problem, Supervised | Unlabelled):
-        raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={job.dataset.name} is a {problem.kind}")
+    assert isinstance(problem, Supervised | Unlabelled)  # as ``compose.config`` has checked
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
     alone = batch.part(slice(None), 1.0)
     changes: dict[str, Any] = {"train": alone, "test": alone, "batch_size": None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -38,6 +38,8 @@ class Spoofing(Injection):
     Raises Misfit where the unit of the noise is not known, and with the gradient of a filter that has none.
 
     Source: Mo and Sinopoli (2010); Madry et al. (2018), eq. (1); Ścibior and Wood (2021), section 3."""
+
+    avoids: ClassVar[dict[str, str]] = {"unknown_states": "knows the true states"}
 
     error: Literal["rmse", "nmse"]
     access: Literal["gradient", "queries", "nothing"]

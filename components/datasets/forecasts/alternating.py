@@ -26,7 +26,7 @@ class Alternating(Dataset[Forecasting]):
     Source: Gallego (2021), section 2.4.2, "Prediction with an HMM"."""
 
     kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"class_series"})
+    traits: ClassVar[frozenset[str]] = frozenset({"class_series", "unknown_states"})
     simulates: ClassVar[frozenset[str]] = frozenset({"categorical_series"})
 
     n_steps: PositiveInt

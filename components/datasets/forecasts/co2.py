@@ -45,6 +45,7 @@ class CO2(FileOrSimulation[Forecasting]):
     Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM"."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     stand_in: ClassVar[str] = "a simulated record"
     n_train: Annotated[int, Field(ge=2)]
     n_ahead: PositiveInt

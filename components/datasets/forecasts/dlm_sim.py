@@ -41,6 +41,7 @@ class DlmSim(Dataset[Forecasting]):
     Source: Gallego (2021), appendix 2.B.1."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
 
     n_steps: PositiveInt
     n_ahead: PositiveInt

@@ -41,7 +41,7 @@ class HmmSim(Dataset[Forecasting]):
     Source: Gallego (2021), section 2.4.2 and appendix 2.B.1."""
 
     kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"class_series"})
+    traits: ClassVar[frozenset[str]] = frozenset({"class_series", "unknown_states"})
     simulates: ClassVar[frozenset[str]] = frozenset({"categorical_series"})
 
     n_steps: PositiveInt

@@ -35,6 +35,7 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
     """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds its file and reads it."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     stand_in: ClassVar[str] = "a simulated record"
     path: ClassVar[str]  # in the catalogue
     state_name: ClassVar[str]

@@ -36,6 +36,7 @@ class Blotto(Dataset[Game]):
     Source: Gallego (2021), section 4.4.2 (after Hart 2008)."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 

@@ -97,6 +97,7 @@ class CoinGame(Dataset[Game]):
     Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018)."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     vectorised: ClassVar[bool] = True
 
     size: Annotated[int, Field(ge=2)]

@@ -72,6 +72,7 @@ class DataSharing(Dataset[Game]):
     Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 

@@ -27,6 +27,7 @@ class FriendOrFoe(Dataset[Game]):
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017)."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     before: ClassVar[dict[str, Any]] = {"believed": None}
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})

@@ -37,6 +37,7 @@ class FriendOrFoeGrid(Dataset[Game]):
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017)."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     before: ClassVar[dict[str, Any]] = {"counts": "total", "learns_from": "every_move"}
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})

@@ -40,6 +40,7 @@ class IteratedMatrix(Dataset[Game]):
     Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984)."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 

@@ -44,6 +44,7 @@ class PettingZoo(Dataset[Game]):
     Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form)."""
 
     kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
     vectorised: ClassVar[bool] = True
     imports: ClassVar[frozenset[str]] = frozenset({"env"})
 

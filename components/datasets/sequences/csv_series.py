@@ -44,6 +44,7 @@ class CsvSeries(OwnFile[Sequence]):
     Source: Shafranovich (2005), RFC 4180."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     vectorised: ClassVar[bool] = True
 
     before: ClassVar[dict[str, Any]] = {

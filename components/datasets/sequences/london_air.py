@@ -39,6 +39,7 @@ class LondonAir(FileOrSimulation[Sequence]):
     Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk."""
 
     kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     stand_in: ClassVar[str] = "a simulated network"
     vectorised: ClassVar[bool] = True
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Collapsible, LogJoint
 from components.contracts.capabilities.densities import Collapsed
-from components.contracts.problems import Sees
+from components.contracts.problems import Sees, Target
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, Sampled, Seen, first_batch, moved, started
 from components.inference.hamiltonian.adaptation import (
@@ -60,6 +60,9 @@ class WarmUp(BaseModel):
 
     def asked_by_keys(self) -> dict[str, str]:
         return {"collapsible": "collapse"} if self.collapse != "none" else {}
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        return ("collapse=last_layer", "collapse=none") if self.collapse != "none" and target != "real" else None
 
     def collapsed(self, model: LogJoint) -> Collapsed | None:
         """The density of what the model does not integrate out; None: nothing is.

@@ -9,6 +9,7 @@ from components.contracts.attackers import Attacker, Contamination, Evasion, Inj
 from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
 from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
+from runner.compose.fit.traits import check_traits
 from runner.compose.parts import names_inside
 
 
@@ -32,6 +33,8 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
             f"{chosen} follows a gradient, and model={model.name} has none",
             Offer("attacker", "attackers that need none", where=where),
         )
+    if isinstance(attacker, Injection):
+        check_traits(dataset, attacker, "attacker", where)
     if isinstance(attacker, Evasion):
         check_domain(attacker.inputs(), chosen, where, type(dataset), dataset.name)
         if attacker.follows() == "dlr" and target == "binary":

@@ -7,16 +7,12 @@ from contextlib import contextmanager
 
 import yaml
 
-from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from components.contracts.traits import TRAITS
-from components.datasets.own.own_file import OwnFile
 from runner.compose.build import held
 from runner.compose.fit.attacker_pairs import check_attacker
 from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
-
-OTHERS = {"model": "models that fit", "inference": "inference that fits"}
+from runner.compose.fit.traits import check_traits
 
 
 @contextmanager
@@ -43,7 +39,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
             Offer("model", "models that fit"),
         )
     check_needs(dataset, model, inference)
-    _check_traits(dataset, inference, "inference")
+    check_traits(dataset, inference, "inference")
     check_scored(dataset, model)
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)
@@ -141,7 +137,7 @@ def check_model(dataset: Dataset, model: Model) -> None:
         raise IncompatibleError(
             f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}", that_do
         )
-    _check_traits(dataset, model, "model")
+    check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
         setting, mend = misfit
         key, _, value = mend.partition("=")
@@ -156,28 +152,6 @@ def check_model(dataset: Dataset, model: Model) -> None:
                 check_model(dataset, part)
 
 
-def _check_traits(dataset: Dataset, part: Model | Inference, where: str) -> None:
-    """Refuses a model or a method that cannot take what the data are like, as far as the class of the dataset says.
-
-    Raises:
-        IncompatibleError: with what they are like."""
-    is_described = registry.file("dataset", dataset.name) is not None and not isinstance(dataset, OwnFile)
-    traits = dataset.data_traits()
-    misfits = [(why, TRAITS[trait][0], "") for trait, why in part.avoids.items() if trait in traits]
-    if is_described:
-        wanted = [(trait, why) for trait, why in part.wants.items() if trait not in traits]
-        misfits += [(why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in wanted]
-    if misfits:
-        why, has, setting = misfits[0]
-        key, _, value = setting.partition("=")
-        mends = (Mend(f"set dataset.{setting}", {f"dataset.{key}": value}),) if setting else ()
-        raise IncompatibleError(
-            f"{where}={part.name}: {why}, and dataset={dataset.name} has {has}",
-            Offer(where, OTHERS[where]),
-            mends=mends,
-        )
-
-
 def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     """Refuses an inference method that asks of the model, as both are configured, what it does not offer.
 
@@ -188,6 +162,14 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     that_fit = Offer("inference", f"inference that fits model={model.name}")
     if kind not in inference.kinds:
         raise IncompatibleError(f"inference={inference.name} has no use for {a_kind(kind)} problem", that_fit)
+    target = dataset.labelled()
+    if target is not None and (misfit := inference.labels_misfit(target)):
+        setting, mend = misfit
+        key, _, value = mend.partition("=")
+        raise IncompatibleError(
+            f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
+            mends=(Mend(f"use inference.{mend}", {f"inference.{key}": value}),),
+        )
     lacks = inference.needs - offered or inference.needed(kind, offered) - offered
     if not lacks:
         return
