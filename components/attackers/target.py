@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Annotated, Self
 
 import torch
-from pydantic import BaseModel, PrivateAttr
+from pydantic import BaseModel, BeforeValidator, PrivateAttr
 from torch import Tensor
 
 from components.contracts.roles import Problem
@@ -17,11 +17,20 @@ from components.trouble import Misfit
 SHOWN = 12  # names of classes in a complaint
 
 
+def _as_label(value: object) -> object:
+    """What YAML reads as true, false or 2.5 is a label as a file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else repr(value)
+    return value
+
+
 class Targeted(BaseModel):
     """An attack that wants one class to be predicted, or (``target`` null) any but the true one."""
 
     # class that the attack wants to be predicted, by its label in the data; null: any but the true one
-    target: int | str | None
+    target: Annotated[int | str | None, BeforeValidator(_as_label)]
     _number: int | None = PrivateAttr(default=None)  # of that class; None: not asked for yet
 
     @property
@@ -60,7 +69,7 @@ def class_number(label: int | str, classes: Sequence[str], data: str, key: str) 
     Raises:
         Misfit: no class has that label."""
     for number, name in enumerate(classes):
-        if str(label) == name or _equal_numbers(str(label), name):
+        if str(label) == name or _equal_numbers(str(label), name) or label == name.lower() in ("true", "false"):
             return number
     plain = list(classes) == [str(i) for i in range(len(classes))]
     shown = (

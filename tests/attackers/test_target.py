@@ -22,12 +22,21 @@ def test_a_target_is_named_by_its_label():
     assert class_number(7, ["5", "6", "7"], "wine", "attacker.target") == 2
     assert class_number(-1, ["-1", "1"], "spam", "attacker.target") == 0
     assert class_number("2.0", ["1", "2"], "x", "attacker.target") == 1
+    assert class_number("true", ["False", "True"], "x", "attacker.target") == 1
     with pytest.raises(
         Misfit, match=r"^attacker.target=chat: pets has classes cat, dog, emu; name one of these, or null"
     ):
         class_number("chat", animals, "pets", "attacker.target")
     with pytest.raises(Misfit, match=r"^attacker.members.1.target=10: digits has classes 0 to 9; "):
         class_number(10, [str(i) for i in range(10)], "digits", "attacker.members.1.target")
+
+
+@pytest.mark.parametrize(
+    ("written", "label"),
+    [(True, "true"), (False, "false"), (2.5, "2.5"), (5, 5), (5.0, 5), ("ash", "ash"), (None, None)],
+)
+def test_a_label_that_yaml_reads_as_another_kind_is_a_label(written, label):
+    assert component("attacker", "pgd", target=written).target == label
 
 
 @pytest.mark.parametrize(

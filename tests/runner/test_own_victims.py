@@ -76,5 +76,9 @@ def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
              "dataset.bounds=[0,255]", "model=cnn", "model.channels=[2]", "inference=map", "steps=2"]  # fmt: skip
     _, found = run(make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,8]"))
     assert math.isfinite(found["robust_accuracy"][0])
+    with pytest.raises(
+        ConfigError, match=r"dataset\.bounds: are one smallest .* for all columns, .* scale each to \[0, 1\]"
+    ):
+        make_job(*words[:4], "dataset.bounds=[[0,255],[0,1]]", *words[5:])
     with pytest.raises(ConfigError, match=r"attacker\.eps: 300 leads from any input"):
         run(make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,300]"))

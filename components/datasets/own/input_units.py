@@ -22,6 +22,16 @@ def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _one_pair(value: object) -> object:
+    if isinstance(value, list | tuple) and any(isinstance(entry, list | tuple) for entry in value):
+        raise ValueError(
+            "bounds: are one smallest and one largest number for all columns, e.g. [0, 255]; where columns differ in range, "
+            "scale each to [0, 1] in the file, or leave bounds out and set dataset.standardise=true (sizes of attacks are then "
+            "in standard deviations of each column)"
+        )
+    return _to_tuple(value)
+
+
 def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not (np.isfinite(bounds).all() and low < high):
@@ -35,7 +45,7 @@ def _of_an_image(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-Bounds = Annotated[tuple[float, float], BeforeValidator(_to_tuple), AfterValidator(_rising)]
+Bounds = Annotated[tuple[float, float], BeforeValidator(_one_pair), AfterValidator(_rising)]
 ImageShape = Annotated[tuple[int, ...], BeforeValidator(_to_tuple), AfterValidator(_of_an_image)]
 
 
