@@ -19,6 +19,7 @@ from components.inference.mcmc.importance_sampling import Weighted
 from components.inference.mcmc.tails import tail_growth
 from components.inference.structural.structural_mle import Searches
 
+LEAST_SPREAD = 1e-6  # largest sd of SWAG's Gaussian over the root mean square of the weights, below which it is a point
 ITERATIONS = 20  # of the power method, each about as dear as two steps of the sampler
 
 
@@ -90,7 +91,7 @@ def _end_of_search(state: Searches) -> Check:
 
 
 def _spread(state: SwagState) -> Check:
-    """Variances below the rounding of θ̄² − (θ̄)² are none."""
+    """Variances below the rounding of θ̄² − (θ̄)² are none; nor is a spread that is nothing beside the size of the weights."""
     rounding = 10 * torch.finfo(state.mean.dtype).eps * state.square
     still = (state.square - state.mean.square() <= rounding).double().mean()  # share of the coordinates
     name = "SWAG's Gaussian has a spread"
@@ -99,5 +100,7 @@ def _spread(state: SwagState) -> Check:
             name, False, f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every"
         )
     told = f"{state.n} points, {float(still):.1%} of the weights without a variance"
-    collapsed = bool(still == 1)
+    variance = (state.square - state.mean.square()).clamp_min(0).max()
+    collapsed = bool(still == 1) or bool(variance <= LEAST_SPREAD**2 * state.mean.square().mean())
+    told += f", largest sd {float(variance.sqrt()):.2g}" if still < 1 else ""
     return Check(name, not collapsed, told + ("; raise inference.collect_lr" if collapsed else ""))

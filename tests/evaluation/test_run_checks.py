@@ -333,7 +333,12 @@ def test_a_proposal_of_lighter_tails_fails(proposal, passed):
 
 @pytest.mark.parametrize(
     ("points", "passed"),
-    [([[1.0, 2.0], [1.5, 2.0], [1.2, 2.0]], True), ([[1.0, 2.0]] * 5, False), ([[1.0, 2.0]], False)],
+    [
+        ([[1.0, 2.0], [1.5, 2.0], [1.2, 2.0]], True),
+        ([[1.0, 2.0]] * 5, False),
+        ([[1.0, 2.0]], False),
+        ([[1.0, 0.0], [1.0, 1e-30], [1.0, 2e-30]], False),
+    ],
 )
 def test_swag_of_zero_variance_fails(points, passed):
     method = component("inference", "swag")

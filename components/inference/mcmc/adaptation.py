@@ -89,6 +89,9 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
     return {"mean": mean + w * shift, "covariance": (1 - w) * covariance + w * spread}
 
 
+FARTHEST = 1e30  # a variance of chains beyond which they have left any scale that parameters are given in
+
+
 def factor(covariance: Tensor, regularisation: float) -> Tensor:
     """L [P, P] with L Lᵀ = Σ + ε I, or the square roots [P] of its diagonal.
 
@@ -99,6 +102,12 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
         return (covariance + regularisation).sqrt()
     L, info = torch.linalg.cholesky_ex(covariance + regularisation * torch.eye(covariance.shape[-1]).to(covariance))
     if info.any():
+        spread = covariance.diagonal(dim1=-2, dim2=-1).max()
+        if not spread < FARTHEST:
+            raise NumericalTrouble(
+                f"the chains have run away in warm-up, to variances of {float(spread):.2g}",
+                "give a density whose integral is finite, or a prior",
+            )
         raise NumericalTrouble(
             "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
             "raise inference.regularisation, or use inference.covariance=diagonal",

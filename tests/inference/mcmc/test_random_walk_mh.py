@@ -167,3 +167,11 @@ def test_needs_no_gradient():
 
     model = NotDifferentiable()
     assert moment_z(sampled("random_walk_mh", model, 1000, chains=100, warmup=300), model) < 4
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(1e231, "run away .* whose integral is finite"), (1e12, "no Cholesky factor")]
+)
+def test_chains_that_ran_away_are_told_from_rounding(size, said):
+    with pytest.raises(NumericalTrouble, match=said):
+        factor(size * torch.tensor([[1.0, 1.0], [1.0, 1.0 - 1e-9]], dtype=torch.float64), 1e-10)
