@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from runner import conf_folders
 from runner.arguments import Parser
 from runner.compose.settings import a_device
-from runner.mistakes import ConfigError, reading
+from runner.mistakes import ConfigError, reading, shown_path
 from runner.plugins import ask_whether_known
 from runner.record.record import find
 from runner.yaml_limits import check_file
@@ -29,6 +29,10 @@ def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
     plugins = content.get("plugins", []) if isinstance(content, dict) else None
     if not isinstance(cfg, DictConfig) or not isinstance(plugins, list) or not isinstance(cfg.get("experiment"), str):
         raise ConfigError(f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {again}")
+    if "hydra" in cfg:
+        raise ConfigError(
+            f"{shown_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
+        )
     return cfg, cfg.pop("experiment"), [str(module) for module in plugins]
 
 

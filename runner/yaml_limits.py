@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from runner import CONF
+from runner.plain_file import read_plain
 from runner.yaml_comments import Loader
 
 MOST_VALUES = 50_000  # keys and values of one file
@@ -112,7 +113,7 @@ def check_file(path: Path, most: int = MOST_VALUES) -> str:
     """
     if (size := path.stat().st_size) > BYTES * most:
         raise YamlLimitError(f"{size:,} bytes: {BYTES * most:,} are read at most; write less")
-    text = path.read_text(encoding="utf-8")
+    text = read_plain(path).decode("utf-8")
     if CONF not in path.parents:  # the runner's own files need no counting
         check_text(text, most)
     return text

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from runner.mistakes import UNREADABLE, ConfigError, RunnerWarning, shown_path, unreadable
+from runner.plain_file import read_plain
 from runner.yaml_limits import read_yaml
 
 NAME = "run.json"
@@ -38,6 +39,7 @@ SINCE: dict[str, type | tuple[type, ...]] = {  # what some records have
     "artefacts": list,
     "vectorised": bool,
 }  # fmt: skip
+CHECK = {"about", "check", "passed", "detail"}
 
 
 def gathered(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict[str, list[float]]:
@@ -57,6 +59,8 @@ def _believed(facts: Any) -> bool:
     if facts["state"] not in get_args(RunState):
         return False
     if not all(isinstance(facts[key], of) for key, of in (HOLDS | SINCE).items() if key in facts):
+        return False
+    if not all(check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks):
         return False
     if facts["state"] == "done" and not facts["finished"]:
         return False  # no replicate came to its end
@@ -119,7 +123,7 @@ def load_facts(folder: Path) -> dict[str, Any] | None:
         PermissionError: this user may not read it.
     """
     try:
-        facts = json.loads((folder / NAME).read_bytes())
+        facts = json.loads(read_plain(folder / NAME))
         return facts if _believed(facts) else None
     except PermissionError:
         raise

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from runner.mistakes import ConfigError, RunFailure
+from runner.plain_file import open_plain
 from runner.record.atomic import alive
 
 NAME = ".lock"
@@ -80,7 +81,7 @@ def holder(path: Path) -> tuple[Holder, float] | None:
     Raises:
         PermissionError: this user may not read it."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_plain(path) as file:
             found = Holder(**json.load(file))
             return found, os.fstat(file.fileno()).st_mtime
     except PermissionError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
+from runner.plain_file import read_plain
 from runner.record.atomic import write_bytes
 from runner.record.facts import tell_unreadable
 
@@ -36,8 +37,10 @@ def _parsed(text: bytes) -> Line | None:
 def read_lines(folder: Path) -> list[Line]:
     """The lines of metrics.jsonl, if there are any; one that is broken, or was cut short by a crash, is left out."""
     try:
-        content = (folder / NAME).read_bytes()
-    except FileNotFoundError:
+        content = read_plain(folder / NAME)
+    except PermissionError:
+        raise
+    except OSError:  # there is none, or it is no file
         return []
     return [line for text in content.split(b"\n") if (line := _parsed(text)) is not None]
 
@@ -131,7 +134,7 @@ class Lines:
             own = line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
             return own or line["replicate"] in finished
 
-        before = path.read_bytes()
+        before = read_plain(path)
         parsed = [_parsed(text) for text in before.split(b"\n")]
         lines = [line for line in parsed if line is not None and kept(line)]
         if before != b"".join(map(_text, lines)):

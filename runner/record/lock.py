@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 from typing import IO
 
+from runner.plain_file import open_plain
+
 TRIES, PAUSE = 6, 0.05  # and the seconds between them
 
 
 def held(path: Path) -> bool:
     """Whether some process holds a lock."""
     try:
-        with path.open() as file:
+        with open_plain(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

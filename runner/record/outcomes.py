@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.plain_file import read_plain
 from runner.record.atomic import write_text
 from runner.record.facts import tell_unreadable
 
@@ -50,7 +51,7 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
     import numpy as np
 
     try:
-        kept = json.loads(outcomes_file(folder, replicate).read_text(encoding="utf-8"))
+        kept = json.loads(read_plain(outcomes_file(folder, replicate)))
         labels = int(kept["labels"])
         packed = {str(name): np.frombuffer(bytes.fromhex(bits), np.uint8) for name, bits in kept["right"].items()}
         return {name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()}

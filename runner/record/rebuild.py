@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from runner.plain_file import read_plain
 from runner.record import facts, lines
 from runner.record.lines import read_lines
 
@@ -58,7 +59,7 @@ def _code(sidecars: list[Path]) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] = []
     for path in sidecars:
         try:
-            sidecar = json.loads(path.read_bytes())
+            sidecar = json.loads(read_plain(path))
             entry = {"replicate": sidecar["replicate"], "step": sidecar["step"], **sidecar["code"]}
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -101,7 +101,11 @@ def _run(
 
 def pictures_of(record: Path) -> list[Path]:
     """The figures that lie in a record; a link to a file elsewhere is no figure of it."""
-    return [path for path in sorted(record.glob("figures/*.png")) if lies_inside(record, path) and is_readable(path)]
+    return [
+        path
+        for path in sorted(record.glob("figures/*.png"))
+        if path.is_file() and lies_inside(record, path) and is_readable(path)
+    ]
 
 
 def _embedded(picture: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from runner.plain_file import read_plain
 from runner.record.atomic import write_text
 from runner.tracking.store import OWN, masked
 
@@ -73,7 +74,7 @@ def read_marks(folder: Path, store: str) -> Marks:
 
 def _read(path: Path) -> dict[str, Marks]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
+        content: dict[str, Any] = json.loads(read_plain(path))
         if "uri" in content:
             return _of_before(content)
         return {name: _marks(found) for name, found in content["stores"].items()}

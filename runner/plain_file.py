@@ -1,0 +1,27 @@
+"""Files of records, which somebody else may have made: pipes and devices, whose reading never ends, are refused."""
+
+from __future__ import annotations
+
+import errno
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A file, open for reading.
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe, a device or a folder."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "no plain file", str(path))
+    return path.open("rb")
+
+
+def read_plain(path: Path) -> bytes:
+    """What a file holds.
+
+    Raises:
+        OSError: as ``open_plain``."""
+    with open_plain(path) as file:
+        return file.read()

@@ -1,0 +1,53 @@
+"""Records that somebody else has made: pipes and devices in place of files, checks and configs of another form."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.plain_file import read_plain
+from runner.record.facts import load_facts, read_config
+from runner.record.lines import read_lines
+from runner.record.lock import held
+from runner.resume import config_of
+from tests.made_records import made_record
+
+
+@pytest.fixture
+def record(tmp_path):
+    made_record(tmp_path, "aaaaaaaaaaaa")
+    return tmp_path / "made" / "aaaaaaaaaaaa"
+
+
+def replace(path, what):
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if what == "a pipe" else path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("what", ["a pipe", "a device"])
+def test_what_is_no_file_is_never_waited_for(record, what):
+    for name in ("run.json", "metrics.jsonl", "mlflow.json", "config.yaml", "lock"):
+        replace(record / name, what)
+    assert load_facts(record) is None
+    assert read_lines(record) == []
+    assert not held(record / "lock")
+    with pytest.raises(ConfigError, match=r"config.yaml: cannot be read \(no plain file\)"):
+        read_config(record)
+    with pytest.raises(OSError, match="no plain file"):
+        read_plain(record / "mlflow.json")
+
+
+def test_checks_of_another_form_are_not_believed(record):
+    facts = load_facts(record)
+    for checks in ({"run": [{"check": "x"}]}, {"0": "x"}, {"0": 1}, [1]):
+        (record / "run.json").write_text(json.dumps(facts | {"checks": checks}))
+        assert load_facts(record) is None
+
+
+def test_keys_of_hydra_in_a_record_are_refused(record):
+    (record / "config.yaml").write_text("experiment: made\nhydra: {job: {env_set: {X: y}}}\n")
+    with pytest.raises(ConfigError, match=r"config.yaml: hydra: no key of a record"):
+        config_of(record / "config.yaml")
