@@ -29,6 +29,14 @@ from runner.yaml_limits import read_yaml
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 
+MAPPING = "must hold keys and their values"
+WRONG = {  # by pydantic's type of a mistake
+    "too_short": "there is none; give at least one",
+    "missing": "missing; give it a value",
+    "model_type": MAPPING,
+    "dict_type": MAPPING,
+}
+
 
 class Row(Strict):
     """One line of the tables."""
@@ -249,14 +257,12 @@ def load_study(name: str) -> StudyDefinition:
             error.errors(), key=lambda one: one["type"] != "extra_forbidden"
         )  # a misspelt key before a missing one
         where = ".".join(str(p) for p in first["loc"])
-        what = first["msg"].removeprefix("Value error, ")
+        what = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
         if first["type"] == "extra_forbidden":
             what = "unknown key" + nearest(str(first["loc"][-1]), keys_at(StudyDefinition, first["loc"][:-1]))
-        elif first["type"] == "too_short":
-            what = "there is none; give at least one"
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
     except TypeError:
-        raise ConfigError(f"{path.name}: must hold keys and their values") from None
+        raise ConfigError(f"{path.name}: {MAPPING}") from None
     printed = {row for table in study.tables if table.published for row in load_published(table.published).values}
     for row in study.rows:
         if printed and row.published_row is not None and row.published_row not in printed:
