@@ -241,3 +241,9 @@ def followed(argv: list[str], words: list[str], message: str) -> list[str]:
     given = {w.partition("=")[0] for w in words}
     dropped = [w for w in words if w != "~attacker"]
     return [*kept, *dropped, *(e for e in extra if e.partition("=")[0] not in given)]
+
+
+def is_fault_of_its_own(argv: list[str], again: list[str], message: str) -> bool:
+    """Whether a refusal names a key, not one that holds a component, that was in the command before and is still."""
+    keys = {word.lstrip("+~").partition("=")[0] for word in argv if word in again} - set(registry.ROLES)
+    return any(re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", message) for key in keys)

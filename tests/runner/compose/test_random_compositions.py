@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from random_compositions import composition, followed, offered, run
+from random_compositions import composition, followed, is_fault_of_its_own, offered, run
 
 SEED = 20261125
 WORKS = 0.95  # share of the offers that are refused no more
 
 
 def check(n, seed, folder):
-    """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those refused again)."""
+    """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those refused again for what
+    was offered)."""
     rng = random.Random(seed)
     broken, offers, refused = [], 0, []
     for i in range(n):
@@ -28,7 +29,7 @@ def check(n, seed, folder):
         offers += 1
         if second.is_broken:
             broken.append((again, second.code, second.output[-800:]))
-        elif second.code == 2:
+        elif second.code == 2 and not is_fault_of_its_own(argv, again, second.message):
             refused.append((argv, outcome.message, again, second.message))
     return broken, offers, refused
 
@@ -63,5 +64,7 @@ def test_what_a_refusal_offers_is_read_from_its_words():
         ["model=x", "inference=y"],
         ["model=z", "~attacker"],
     ]
+    assert is_fault_of_its_own(["a=1", "validation=0.9"], ["a=2", "validation=0.9"], "validation=0.9: leaves no row")
+    assert not is_fault_of_its_own(["model=m", "steps=9"], ["model=n", "steps=9"], "model=n: has no steps.size")
     argv = ["dataset=d", "model=m", "model.k=1", "inference=i", "smoke=true"]
     assert followed(argv, ["model=x"], "m") == ["dataset=d", "inference=i", "smoke=true", "model=x"]
