@@ -26,7 +26,7 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
     """
     for given in modules:
         module = module_name(given, key)
-        from components.contracts.process_settings import kept_settings
+        from components.contracts.plugins.process_settings import kept_settings
         from components.contracts.user_code import no_sudden_exit  # imports pydantic: plug-ins alone pay for it
 
         try:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from configured import component, load
 
-from components.contracts.process_settings import kept_settings
+from components.contracts.plugins.process_settings import kept_settings
 from components.inference.chains import moved, started
 from components.trouble import NumericalTrouble
 from runner.execution.divergence import named

@@ -33,7 +33,7 @@ def _folder() -> str | None:
 def _of_torch() -> tuple[Any, Any, bool] | None:
     """Dtype, device and gradient mode; None: PyTorch is not imported."""
     torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "get_default_device"):
+    if torch is None or "get_default_device" not in vars(torch):
         return None
     return torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
 
