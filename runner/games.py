@@ -25,9 +25,9 @@ from components.problems.game import Game
 from runner import conf_folders
 from runner.compose.build import built
 from runner.compose.parts import filled
+from runner.disk.yaml_limits import check_file
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, nearest, reading
-from runner.yaml_limits import check_file
 
 HERS = "decision_maker"
 Observations = dict[str, np.ndarray]

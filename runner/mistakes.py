@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from runner.yaml_limits import YamlLimitError
+from runner.disk.yaml_limits import YamlLimitError
 
 
 class RunnerError(Exception):

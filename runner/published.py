@@ -25,8 +25,8 @@ from pydantic import (
 
 from components.metrics.names import Better
 from runner import conf_folders
+from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError, nearest, reading, shown_path
-from runner.yaml_limits import read_yaml
 
 _PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 Spread = Literal["se", "sd", "iqr"]

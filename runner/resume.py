@@ -9,10 +9,10 @@ from omegaconf import DictConfig, OmegaConf
 from runner import conf_folders
 from runner.arguments import Parser
 from runner.compose.settings import a_device
+from runner.disk.yaml_limits import check_file
 from runner.mistakes import ConfigError, reading, shown_path
 from runner.plugins import ask_whether_known
 from runner.record.record import find
-from runner.yaml_limits import check_file
 
 
 def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:

@@ -13,7 +13,7 @@ import yaml
 from components import registry
 from runner import CONF
 from runner.catalogue.list_and_show import chosen
-from runner.yaml_comments import Loader
+from runner.disk.yaml_comments import Loader
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"

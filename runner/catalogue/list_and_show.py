@@ -16,10 +16,10 @@ from runner import CONF, conf_folders, plugins
 from runner.arguments import Parser, add_json
 from runner.catalogue.declarations import SETTINGS, Declared, declared, declared_of
 from runner.catalogue.partners import as_set, partners
+from runner.disk.yaml_comments import Key, read_file
+from runner.disk.yaml_limits import check_file, read_yaml
 from runner.mistakes import UNREADABLE, ConfigError, nearest, reading, shown_path, unreadable
 from runner.tables import print_json, print_table
-from runner.yaml_comments import Key, read_file
-from runner.yaml_limits import check_file, read_yaml
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
 CONFIG = "config"  # `runner show config`: the run-level keys

@@ -14,10 +14,10 @@ from components import registry
 from runner import CONF, conf_folders
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
 from runner.catalogue.list_and_show import chosen, describe, explained, options, read_keys
+from runner.disk.yaml_comments import Key, read_file
+from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError
 from runner.plugins import source_file
-from runner.yaml_comments import Key, read_file
-from runner.yaml_limits import read_yaml
 
 Candidate = tuple[str, str]  # what to insert, and what it means
 

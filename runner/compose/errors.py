@@ -19,8 +19,8 @@ from runner import CONF, conf_folders
 from runner.compose.command_line import JOBS, misunderstood, not_installed, values_of, wrong_jobs
 from runner.compose.overrides import open_parts, search_path
 from runner.compose.resolve import misplaced
+from runner.disk.yaml_comments import read_file
 from runner.mistakes import ConfigError, nearest
-from runner.yaml_comments import read_file
 
 
 def parsed(argv: list[str]) -> list[Override]:

@@ -29,8 +29,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.basecontainer import BaseContainer
 
 from components.registry import CHOSEN, REQUIRED
+from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
 from runner.mistakes import ConfigError, reading, shown_path
-from runner.yaml_limits import YamlLimitError, check_file, check_words
 
 OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read

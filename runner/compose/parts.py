@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from components import registry
 from runner import conf_folders
 from runner.catalogue import declarations
+from runner.disk.yaml_limits import check_file
 from runner.mistakes import ConfigError, nearest, reading, shown_path
-from runner.yaml_limits import check_file
 
 if TYPE_CHECKING:
     from components.contracts.roles import Component

@@ -9,13 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import compare as records
 from runner.record.checks import combined
 from runner.record.facts import RunState
 from runner.record.record import find
 from runner.standard_error import mean_se
-from runner.yaml_limits import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from os import PathLike, fspath
 from components import registry
 from components.registry import CHOSEN
 from runner.compose.parts import component_defaults, known
+from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.mistakes import ConfigError
-from runner.yaml_limits import YamlLimitError, check_values
 
 # What Hydra's grammar reads as a string without quotes, and not as a number or a word of its own.
 _PLAIN = re.compile(r"(?!(?:true|false|null|nan|[+-]?inf)$)[A-Za-z_][\w.-]*", re.IGNORECASE)

@@ -10,9 +10,9 @@ import warnings
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from runner.disk.plain_file import read_plain
+from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import UNREADABLE, ConfigError, RunnerWarning, shown_path, unreadable
-from runner.plain_file import read_plain
-from runner.yaml_limits import read_yaml
 
 NAME = "run.json"
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]

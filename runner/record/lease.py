@@ -23,8 +23,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from runner.disk.plain_file import open_plain
 from runner.mistakes import ConfigError, RunFailure
-from runner.plain_file import open_plain
 from runner.record.atomic import alive
 
 NAME = ".lock"

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from runner.plain_file import read_plain
+from runner.disk.plain_file import read_plain
 from runner.record.atomic import write_bytes
 from runner.record.facts import tell_unreadable
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from runner.plain_file import open_plain
+from runner.disk.plain_file import open_plain
 
 TRIES, PAUSE = 6, 0.05  # and the seconds between them
 

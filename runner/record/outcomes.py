@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.plain_file import read_plain
+from runner.disk.plain_file import read_plain
 from runner.record.atomic import write_text
 from runner.record.facts import tell_unreadable
 

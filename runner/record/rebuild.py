@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from runner.plain_file import read_plain
+from runner.disk.plain_file import read_plain
 from runner.record import facts, lines
 from runner.record.lines import read_lines
 

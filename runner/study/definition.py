@@ -21,10 +21,10 @@ from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_
 
 from components.metrics.names import Better, better
 from runner import conf_folders
+from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
 from runner.study.figure_specs import EvolutionSpec, Figure, FigureSpec, FileName, RankSpec, SpreadSpec, Strict, keys_at
-from runner.yaml_limits import read_yaml
 
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell

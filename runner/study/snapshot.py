@@ -16,6 +16,8 @@ from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from components.metrics.names import PREFIXES, base_name, score_names
+from runner.disk.yaml_comments import Dumper
+from runner.disk.yaml_limits import MOST_OF_SNAPSHOT, read_yaml
 from runner.mistakes import ConfigError, nearest, reading
 from runner.plugins import module_name, refuse_unknown
 from runner.record.atomic import write_text
@@ -24,8 +26,6 @@ from runner.record.inside import inside
 from runner.record.record import now
 from runner.study.definition import DISTANCES, Planned, Row, StudyDefinition, plan
 from runner.study.figure_specs import EvolutionSpec, FigureSpec, SpreadSpec
-from runner.yaml_comments import Dumper
-from runner.yaml_limits import MOST_OF_SNAPSHOT, read_yaml
 
 OF_TIMES = frozenset({"milliseconds_per_step"})  # what reports read from the record of any run
 ESS_RATE = "ess_per_second"  # what they read of runs that have an ess

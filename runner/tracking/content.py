@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from runner.compose.settings import that_count
+from runner.disk.yaml_limits import read_yaml
 from runner.record.checks import verdict
 from runner.record.facts import load_facts
 from runner.record.lines import read_lines
 from runner.standard_error import mean_se
 from runner.tracking.store import masked
-from runner.yaml_limits import read_yaml
 
 LONGEST_NAME = 120  # characters of what was overridden
 LONGEST_VALUE = 500

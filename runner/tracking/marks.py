@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from runner.plain_file import read_plain
+from runner.disk.plain_file import read_plain
 from runner.record.atomic import write_text
 from runner.tracking.store import OWN, masked
 

@@ -13,7 +13,7 @@ from components.contracts.capabilities import CAPABILITIES
 from runner.catalogue.list_and_show import describe, explained
 from runner.compose.build import built
 from runner.compose.parts import filled
-from runner.yaml_comments import read_file
+from runner.disk.yaml_comments import read_file
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -14,8 +14,8 @@ from components.contracts import attackers, roles
 from components.contracts.capabilities import missing
 from components.contracts.plugins.declared import METHODS, base_of
 from components.contracts.plugins.global_streams import FIXES, drawn_from, stand
-from components.contracts.posteriors import POSTERIORS
 from components.contracts.plugins.process_settings import kept_settings
+from components.contracts.posteriors import POSTERIORS
 from components.contracts.structural import Terms
 from components.contracts.user_code import is_interrupt, line_of, no_sudden_exit, refusal
 from components.trouble import Misfit

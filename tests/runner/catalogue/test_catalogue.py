@@ -14,8 +14,8 @@ from runner.catalogue.declarations import declared
 from runner.catalogue.list_and_show import chosen, describe, explained, main, options
 from runner.catalogue.partners import partners
 from runner.compose.parts import held_roles
+from runner.disk.yaml_comments import read_file, read_keys
 from runner.mistakes import ConfigError
-from runner.yaml_comments import read_file, read_keys
 
 FILES = sorted(CONF.rglob("*.yaml"))
 COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names(role)]

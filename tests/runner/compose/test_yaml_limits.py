@@ -10,13 +10,13 @@ import yaml
 
 import runner
 from runner import cli, conf_folders
+from runner.disk.yaml_limits import DEEPEST, MOST_VALUES, YamlLimitError, check_text, check_values, read_yaml
 from runner.mistakes import ConfigError
 from runner.python.words import words_of
 from runner.record.compare import load
 from runner.resume import config_of
 from runner.study.definition import load_study
 from runner.study.snapshot import load as load_snapshot
-from runner.yaml_limits import DEEPEST, MOST_VALUES, YamlLimitError, check_text, check_values, read_yaml
 from tests.made_records import made_record
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
+from runner.disk.plain_file import read_plain
 from runner.mistakes import ConfigError
-from runner.plain_file import read_plain
 from runner.record.facts import load_facts, read_config
 from runner.record.lines import read_lines
 from runner.record.lock import held

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from runner import CONF
-from runner.plain_file import read_plain
-from runner.yaml_comments import Loader
+from runner.disk.plain_file import read_plain
+from runner.disk.yaml_comments import Loader
 
 MOST_VALUES = 50_000  # keys and values of one file
 MOST_OF_SNAPSHOT = 1_000_000  # of a study's snapshot, which holds the config of every run
