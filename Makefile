@@ -23,10 +23,10 @@ run: setup ## train the main job: multi-task deep GP on SARCOS (minutes)
 	$(BIN)/runner +experiment=sarcos_mdgp
 
 test: setup ## the fast tests (minutes)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
 test-slow: setup ## the statistical and end-to-end tests too (an hour)
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow
 
 test-gpu: setup ## small runs of every family on a GPU, beside the CPU; without a GPU it says so
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu

@@ -47,6 +47,9 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
         p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
         apart = f"{_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
         view["difference_in_se"] = f"{apart}{p}"
+    elif pair is not None and cell.by_label is not None:
+        view["difference"] = _signed(pair.difference, digits + 1)
+        view["difference_in_se"] = str(cell.by_label)
     return view
 
 

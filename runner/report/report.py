@@ -47,7 +47,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
         writer.writerow(
             ["table", "row", "model", "published row", "settings", "column", "metric", "published", "published mean",
              "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data",
-             "paired difference", "its SE", "p worse", "p worse, Holm", "runs"]
+             "paired difference", "its SE", "p worse", "p worse, Holm", "p McNemar", "runs"]
         )  # fmt: skip
         for laid in tables:
             spec = laid.spec
@@ -60,6 +60,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                         *((n.text, n.mean, n.se) if n else ("",) * 3),
                         *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),
+                        c.by_label.p if c.by_label else "",
                         " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
                     ]  # fmt: skip
                     writer.writerow(map(as_word, line))

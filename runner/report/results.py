@@ -10,6 +10,7 @@ from typing import Any
 from runner.published import Number, Published, load_published, shown
 from runner.record.checks import failed
 from runner.record.lines import by_replicate, readable_lines
+from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.distances import distances
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, median_iqr, summarise
@@ -37,6 +38,7 @@ class Cell:
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
     against: Paired | None = None  # ours less the reference row's, replicate by replicate
+    by_label: McNemar | None = None  # ours against the reference row's on the same test labels, of one replicate each
 
     def centre(self, spec: TableSpec) -> tuple[float, float | None] | None:
         """Mean and SE, or median and interquartile range, as the table has it; None: not run."""
@@ -223,6 +225,24 @@ def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     cell.verdict = judge(cell.number, cell.summary, table.better_of(cell.column), reason)
 
 
+def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
+    """McNemar's test of a cell against the reference's; None: not of the same one replicate, or outcomes are not kept."""
+    is_one_each = len(cell.values) == len(reference.values) == 1 and cell.values.keys() == reference.values.keys()
+    if not is_one_each or len(cell.folders) != 1 or len(reference.folders) != 1:
+        return None
+    return compare_outcomes(cell.folders[0], reference.folders[0], metric)
+
+
+def _compare(cells: dict[str, Cell], reference: Cell, table: TableSpec, column: str) -> None:
+    """Compares the cells of a column with that of the reference row."""
+    better, metric = table.better_of(column), table.metric_of(column)
+    others = {name: cell for name, cell in cells.items() if cell.values and cell is not reference}
+    pairs = {name: compare(cell.values, reference.values, better) for name, cell in others.items()}
+    for name, pair in holm(pairs).items():
+        others[name].against = pair
+        others[name].by_label = _test_by_label(others[name], reference, metric)
+
+
 def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None) -> list[Laid]:
     """Every table of a study: cells with verdicts, bold type by column, and comparisons with the reference row."""
     laid = []
@@ -243,10 +263,9 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
             same_data = len({cells[name].data for name in scored}) == 1
             for name in best(scored, better) if same_data else ():
                 cells[name].bold = True
-            base = cells[study.reference].values if study.reference in cells else {}
-            others = {n: c.values for n, c in cells.items() if base and c.values and n != study.reference}
-            for name, pair in holm({n: compare(v, base, better) for n, v in others.items()}).items():
-                cells[name].against = pair
+            reference = cells.get(study.reference or "")
+            if reference is not None and reference.values:
+                _compare(cells, reference, table, column)
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(Laid(table, published, columns, rows, data))
     return laid
