@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 FILE = "posterior.nc"
 MOST_NUMBERS = 10_000_000  # written, 80 MB in float64; more draws are thinned
+MOST_VARIABLES = 1000  # of a file: to make one more takes as long as all before it together
 FEWEST_DRAWS = 4  # per chain, of which ArviZ makes an ESS
 _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
 
 
-def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[int]], list[int]]]:
+def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[Any]], list[int]]]:
     """The variables that P' named parameters make up: name -> ({dimension: its coordinates}, columns in their order).
 
     ``theta[1]``, ``theta[2]``, … are one vector, ``w[0,0]``, … one matrix where its grid is whole; others are scalars.
-    Parameters without names are one vector, ``theta``."""
+    Parameters without names are one vector, ``theta``; so are those that would be more than ``MOST_VARIABLES`` variables, with
+    their names as its coordinate ``parameter``."""
     if not names:
         return {"theta": ({"theta_dim_0": list(range(size))}, list(range(size)))}
     groups: dict[str, dict[tuple[int, ...], int]] = {}
@@ -36,7 +38,7 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[in
         found = _INDEXED.match(name)
         base, index = (found[1], tuple(int(i) for i in found[2].split(","))) if found else (name, ())
         groups.setdefault(base, {})[index] = column
-    out: dict[str, tuple[dict[str, list[int]], list[int]]] = {}
+    out: dict[str, tuple[dict[str, list[Any]], list[int]]] = {}
     for base, cells in groups.items():
         axes = [sorted(set(axis)) for axis in zip(*cells, strict=False)]  # of indices of unequal length: too few axes
         grid = list(itertools.product(*axes))
@@ -45,6 +47,8 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[in
             out[base] = (dims, [cells[index] for index in grid])
         else:
             out |= {names[column]: ({}, [column]) for column in cells.values()}
+    if len(out) > MOST_VARIABLES:
+        return {"theta": ({"parameter": names}, list(range(size)))}
     # A slash would be a group of the file.
     return {base.replace("/", "_"): content for base, content in out.items()}
 

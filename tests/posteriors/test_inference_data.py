@@ -76,6 +76,14 @@ def test_parameters_without_names_are_one_vector(tmp_path):
     assert opened(draws([], size=5), tmp_path).posterior["theta"].shape == (3, 20, 5)
 
 
+def test_many_parameters_are_one_vector_with_their_names(tmp_path):
+    names = [f"x{j}/{c}" for j in range(400) for c in range(5)]  # coefficients of a wide regression of classes
+    sample = draws(names, n=4)
+    theta = opened(sample, tmp_path).posterior["theta"]
+    assert theta.dims == ("chain", "draw", "parameter")
+    np.testing.assert_array_equal(theta.sel(parameter="x7/3"), sample.values[:, :, names.index("x7/3")])
+
+
 def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)  # seven draws of three chains of two parameters fit
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
