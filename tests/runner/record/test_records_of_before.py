@@ -83,7 +83,7 @@ def test_a_study_is_reported_with_the_same_numbers(records, tmp_path):
     assert report(["report", "small", "--output-dir", str(records / "study"), "--to", str(tmp_path)]) == 0
     now = list(csv.DictReader((tmp_path / "small.csv").open()))
     assert [{name: line[name] for name in before[0]} for line in now] == before  # columns may have been added
-    assert set(now[0]) - set(before[0]) == {"p worse, Holm", "row"}
+    assert set(now[0]) - set(before[0]) == {"p worse, Holm", "p McNemar", "row"}
     assert (tmp_path / "small_replicates.csv").read_text() == (
         records / "study/small/report/small_replicates.csv"
     ).read_text()
