@@ -25,8 +25,8 @@ from runner.compose.done import find_done
 from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.mistakes import ConfigError, RunFailure
-from runner.record.checks import combined
-from runner.sweep.lines import numbered
+from runner.record.checks import combine_checks
+from runner.sweep.lines import number_lines
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import VARIABLE, report_to_trial
@@ -81,7 +81,7 @@ def work(resolved: Resolved) -> Attempt:
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner.compose.build import of_plugins
     from runner.compose.config import build
-    from runner.execution.divergence import diverged
+    from runner.execution.divergence import explain_divergence
     from runner.execution.execute import run
     from runner.execution.signals import Interrupted, Pruned
 
@@ -100,7 +100,7 @@ def work(resolved: Resolved) -> Attempt:
     except DataUnavailable as error:
         return Attempt(2, message=str(error), folder=folder)
     except NumericalTrouble as error:
-        return Attempt(1, message=diverged(error, folder), folder=folder)
+        return Attempt(1, message=explain_divergence(error, folder), folder=folder)
     except Pruned as error:
         return Attempt(0, message=f"pruned: {error}", folder=folder)
     except Interrupted as error:
@@ -126,8 +126,8 @@ def show(
     job: Identified, result: dict[str, list[float]], facts: dict[str, Any], handover: Handover | None
 ) -> float | list[float]:
     """Shows what a run gave and where it is; its objectives."""
-    console.show_result(job, result, *printed(job))
-    if rows := combined(facts, "run"):
+    console.show_result(job, result, *published_scores(job))
+    if rows := combine_checks(facts, "run"):
         console.show_checks("checks of the run", rows)
     loops = 1 if facts.get("vectorised") else job.settings.replicates
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
@@ -135,7 +135,7 @@ def show(
     return values(result, job.settings.objective)
 
 
-def printed(job: Identified) -> tuple[dict[str, str], str]:
+def published_scores(job: Identified) -> tuple[dict[str, str], str]:
     """What the papers print for this run, by metric, and whether ours can be compared with it.
 
     Raises:
@@ -192,7 +192,7 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     beside = (
         sweeping and choices.get("hydra/launcher") == "joblib"
     )  # others write a log of each job, or name it themselves
-    with numbered(hydra_config.job.num) if beside else nullcontext():
+    with number_lines(hydra_config.job.num) if beside else nullcontext():
         if sweeping:
             console.headline(title(hydra_config.job.num, overrides))
         done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
@@ -213,6 +213,6 @@ def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
     if VARIABLE not in os.environ:
         return None
     settings = job.settings
-    loops = 1 if job.vectorised else settings.replicates
+    loops = 1 if job.is_vectorised else settings.replicates
     of = loops * settings.steps if settings.steps else None
     return report_to_trial(settings.objective, of, f"{job.folder.parent.name}/{job.folder.name}")

@@ -133,7 +133,7 @@ def _hydra(argv: list[str]) -> int:
     from runner.compose.errors import explain
     from runner.mistakes import ConfigError
 
-    own = conf_folders.added()
+    own = conf_folders.user_folder()
     before, sys.argv = sys.argv, ["runner", *([] if own is None else ["--config-dir", str(own)]), *argv]
     try:
         main()

@@ -18,7 +18,7 @@ VARIABLE = "RUNNER_CONFIG_DIR"
 FLAGS = ("--config-dir", "-cd")
 
 
-def added() -> Path | None:
+def user_folder() -> Path | None:
     """The user's own folder; None: there is none."""
     given = os.environ.get(VARIABLE)
     return Path(given) if given else None
@@ -26,7 +26,7 @@ def added() -> Path | None:
 
 def folders() -> list[Path]:
     """Where a file is looked for, in this order."""
-    own = added()
+    own = user_folder()
     return [CONF] if own is None else [CONF, own]
 
 

@@ -23,8 +23,8 @@ from components.contracts.games import Changing
 from components.contracts.roles import Setting
 from components.problems.game import Game
 from runner import conf_folders
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.disk.yaml_limits import check_file
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, nearest, reading
@@ -62,7 +62,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
     def action_space(self, agent: str) -> Discrete:
         return self._acts[agent]
 
-    def _observed(self) -> Observations:
+    def _observe(self) -> Observations:
         seen = self._world.features(self._s)[0].double().numpy()
         return {agent: seen.copy() for agent in self.agents}
 
@@ -77,7 +77,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._seeded = True
         self._made, self.agents = 0, list(self.possible_agents)
         self._s = self._world.reset(1, self._generator)
-        return self._observed(), {agent: {} for agent in self.agents}
+        return self._observe(), {agent: {} for agent in self.agents}
 
     def step(
         self, actions: dict[str, int]
@@ -101,7 +101,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         cut = not over and self._made >= self.moves
         there = self.agents
         gains = [float(outcome.r_a), *map(float, outcome.r_b[0])]
-        told = self._observed()
+        told = self._observe()
         if over or cut:
             self.agents = []
         return (
@@ -125,7 +125,7 @@ def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
     with reading(file):
         check_file(file)
         defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
-    dataset: Any = built("dataset", filled("dataset", defaults | keys, "dataset"), "dataset")
+    dataset: Any = build_component("dataset", fill_in("dataset", defaults | keys, "dataset"), "dataset")
     return GameAsParallelEnv(
         dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True))
     )

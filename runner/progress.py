@@ -67,7 +67,7 @@ class Live:
         if self.progress is not None:
             self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
 
-    def evaluated(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
+    def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
         """One line per evaluation, also when not on a terminal: of several posteriors the first score of each."""
         of = f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
         first = next(iter(scores), "").partition("/")[0]

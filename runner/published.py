@@ -102,7 +102,7 @@ class Published(BaseModel):
 
     @field_validator("values", mode="before")
     @classmethod
-    def _parsed(cls, values: dict[str, dict[Any, Any]], info: ValidationInfo) -> dict[str, dict[str, Number]]:
+    def _parse_values(cls, values: dict[str, dict[Any, Any]], info: ValidationInfo) -> dict[str, dict[str, Number]]:
         spread, runs = info.data.get("spread"), info.data.get("runs")
         in_se = 1.0
         if spread in ("sd", "iqr") and runs:
@@ -114,7 +114,7 @@ class Published(BaseModel):
         }
 
     @model_validator(mode="after")
-    def _told(self) -> Published:
+    def _check_references(self) -> Published:
         if self.within is not None and self.runs != 1:
             raise ValueError(f"within: {self.within} is of numbers of one run; write runs: 1, or leave it out")
         printed = {n.spread is not None for row in self.values.values() for n in row.values()}
@@ -186,7 +186,7 @@ def load_published(name: str) -> Published:
         raise ConfigError(f"{shown_path(path)}: must hold keys and their values") from None
 
 
-def shown(mean: float, se: float | None, decimals: int = 2) -> str:
+def format_mean(mean: float, se: float | None, decimals: int = 2) -> str:
     """``0.31(0.02)``, as the papers print it; more decimals of the SE where it would round to nothing."""
     if not math.isfinite(mean):
         return "not finite"

@@ -79,7 +79,7 @@ def looped(method: Adversarial, state: AdversarialState, batch: Batch, rng: Stre
     found = contrast(torch.stack(draws))
     for p in T.parameters():
         p.requires_grad_(False)
-    ratio = torch.stack([T(row) for row in found.standardised]).mean()
+    ratio = torch.stack([T(row) for row in found.z_scores]).mean()
     for p in T.parameters():
         p.requires_grad_(True)
     objective = batch.scale * log_power_mean(torch.stack(fits), method.power).sum() - kl(
@@ -88,7 +88,7 @@ def looped(method: Adversarial, state: AdversarialState, batch: Batch, rng: Stre
     state.optimizer.zero_grad()
     (-objective / (batch.scale * len(batch.x))).backward()
     state.optimizer.step()
-    ours = found.standardised.detach()
+    ours = found.z_scores.detach()
     other = torch.randn(ours.shape, generator=rng.noise)
     losses = [discrimination(T, ours[k : k + 1], other[k : k + 1]) for k in range(K)]
     assert state.discriminator_optimizer is not None

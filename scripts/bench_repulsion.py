@@ -32,7 +32,7 @@ DIMENSIONS = [751, 10_000]  # 751: a network of 13-50-1
 def direction(theta: Tensor, gradient: Tensor, h: float) -> Tensor:
     """φ_i = (1/K) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)], by matrix products."""
     particles = Interaction(theta, *kernel(theta, h))
-    return particles.averaged(gradient) + particles.correction()
+    return particles.average(gradient) + particles.correction()
 
 
 def broadcast(theta: Tensor, gradient: Tensor, h: float) -> Tensor:
@@ -46,7 +46,7 @@ def drift_and_noise(theta: Tensor, gradient: Tensor, generator: torch.Generator)
     """One SGLD+R update but for the gradient, median heuristic included."""
     particles = Interaction(theta, *kernel(theta, "median"))
     noise, _ = particles.noise(generator, 1e-6)
-    return particles.averaged(gradient) + particles.correction() + noise
+    return particles.average(gradient) + particles.correction() + noise
 
 
 def clocked(work: Callable[[], object]) -> float:

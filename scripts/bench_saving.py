@@ -34,7 +34,7 @@ from runner.execution import blocks, checkpoint
 from runner.execution.announcements import Announcements
 from runner.execution.assembly import load_problem
 from runner.execution.blocks import RowBlocks
-from runner.execution.duties import Course, kept, saving
+from runner.execution.duties import Course, checkpoint_rule, saving
 from runner.execution.loop import Duty, Step, steps
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
@@ -103,7 +103,7 @@ def main() -> None:
             mock.patch.object(atomic, "write_bytes", counted),
             mock.patch.object(blocks, "write_bytes", counted),
             mock.patch.object(checkpoint, "write_bytes", counted),
-            saving(course, kept(course)) as save,
+            saving(course, checkpoint_rule(course)) as save,
         ):
 
             def timed(step: Step[Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from components import registry
 from runner import CONF
-from runner.catalogue.list_and_show import describe, explained, options, read_keys, rows
+from runner.catalogue.list_and_show import describe, explain_keys, options, read_keys, rows
 from runner.catalogue.partners import as_set, partners
 from scripts.results_figures import Shown, components, of_component, of_experiment
 
@@ -88,7 +88,7 @@ def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> 
     lines += ["", "## What it does", "", docstring(own.docstring), ""]
     path = CONF / role / f"{entry.name}.yaml"
     if path.exists():
-        keys = [k for k in explained(read_keys(path)[0], own) if k.path != "name" and not k.nested]
+        keys = [k for k in explain_keys(read_keys(path)[0], own) if k.path != "name" and not k.nested]
         cells = [
             [f"<code>{html.escape(k.path)}</code>", f"<code>{html.escape(k.text)}</code>",
              html.escape(own.fields.get(k.path, "")), html.escape(k.comment)]

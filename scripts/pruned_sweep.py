@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from runner.sweep.kept import load
-from runner.sweep.trials import completed, on_front, steps_taken
+from runner.sweep.trials import completed_trials, on_front, steps_taken
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
 DEFENCES = {  # as the rows of conf/study/digits_security_validation.yaml, every size with every rate
@@ -74,7 +74,7 @@ def main() -> int:
         name = f"{given.defence.lower()}_{rule}{given.reduction if rule == given.rule and given.reduction != 3 else ''}"
         study = load(sweep(given.defence, rule, given.reduction, given.steps, given.output_dir / name))
         assert study is not None
-        best = next(t for t in completed(study) if t.number in on_front(study))
+        best = next(t for t in completed_trials(study) if t.number in on_front(study))
         ended = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]
         steps = steps_taken(ended)
         hours = sum(t.duration.total_seconds() for t in ended if t.duration) / 3600

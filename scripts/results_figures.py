@@ -12,7 +12,7 @@ import yaml
 
 from components import registry
 from runner import CONF
-from runner.catalogue.list_and_show import chosen
+from runner.catalogue.list_and_show import selected_components
 from runner.disk.yaml_comments import Loader
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +48,9 @@ def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     study = _read("study", name)
     rows = (study or {}).get("rows") or []
     experiments = {row["experiment"] for row in rows if row.get("experiment")} if study else {name}
-    found = {(role, chosen_) for e in experiments for role, chosen_ in chosen(_read("experiment", e)).items()}
+    found = {
+        (role, chosen_) for e in experiments for role, chosen_ in selected_components(_read("experiment", e)).items()
+    }
     found |= {("model", row["model"]) for row in rows if row.get("model")}
     for text in _texts(rows) + _texts((study or {}).get("overrides")):
         for role, value in re.findall(r"\b(dataset|model|inference|attacker|gradient)=(\w+)", text):

@@ -24,7 +24,7 @@ from torch import Tensor
 from components import registry
 from components.contracts.sequences import Ahead
 from components.contracts.structural import Structure
-from components.inference.structural.dynamics import allowed
+from components.inference.structural.dynamics import is_allowed
 from components.inference.structural.place import Place, SweepNumbers
 from components.inference.structural.structural_gibbs import theta_of
 from components.inference.structural.sweep import Sweep
@@ -126,7 +126,7 @@ def drawn_prior(structure: Structure, g: torch.Generator) -> Tensor:
                 tried = low + (high - low) * torch.rand(1, moves.count, generator=g, dtype=F64)
             else:
                 tried = moves.mean + moves.sd * one(moves.count)
-            if bool(allowed(moves, tried).all()):
+            if bool(is_allowed(moves, tried).all()):
                 break
         phi.append(tried)
     beta = torch.zeros(1, len(structure.inclusion), dtype=F64)

@@ -12,7 +12,7 @@ import torch
 from configured import made_job
 
 from runner.tracking import handover
-from runner.tracking.mirror import opened
+from runner.tracking.mirror import open_client
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 torch.set_num_threads(
@@ -33,7 +33,7 @@ def no_pusher(monkeypatch):
 def empty_store(tmp_path_factory):
     """MLflow's database with nothing in it, which takes MLflow seconds to make."""
     folder = tmp_path_factory.mktemp("store")
-    opened(folder)
+    open_client(folder)
     return folder / "mlflow.db"
 
 

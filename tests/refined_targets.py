@@ -8,8 +8,8 @@ import torch
 from configured import component, defaults
 from torch import Tensor
 
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -36,7 +36,9 @@ def banana(z: Tensor) -> Tensor:
 
 def composed(name, **changes):
     """An inference with its YAML's defaults but for some keys, and the components that these name."""
-    return built("inference", filled("inference", defaults("inference", name) | changes, "inference"), "inference")
+    return build_component(
+        "inference", fill_in("inference", defaults("inference", name) | changes, "inference"), "inference"
+    )
 
 
 def vis(**changes):

@@ -15,7 +15,7 @@ from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
-from components.problems.table_environment import TableEnvironment, repeated
+from components.problems.table_environment import TableEnvironment, repeat_game
 from runner.execution.checkpoint import pack
 from runner.execution.rng import Streams
 
@@ -72,7 +72,7 @@ def matrix_game(r_a, r_b=None, *, replicates: int, episodes: int, opponent: Oppo
     his = -hers if r_b is None else torch.as_tensor(r_b, dtype=torch.float64)
     return Game(
         name="matrix-game",
-        environment=repeated(hers, his.unsqueeze(-1), (hers.shape[1],), 0),
+        environment=repeat_game(hers, his.unsqueeze(-1), (hers.shape[1],), 0),
         episodes=episodes,
         tail=0.2,
         window=10,

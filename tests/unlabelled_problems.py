@@ -87,5 +87,5 @@ class Unigram:
 
     def log_weights(self, batch: Rows | Words, n_samples: int, generator: torch.Generator) -> Tensor:
         if isinstance(batch, Words):
-            return batch.summed(self.p.log()[batch.words])[None]  # [1, B]
+            return batch.sum_words(self.p.log()[batch.words])[None]  # [1, B]
         return (batch.x @ self.p.log())[None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.criteria import CRITERIA, TOWARDS, misjudged, summed, summed_slope
+from components.attackers.criteria import CRITERIA, TOWARDS, is_misclassified, log_likelihood, summed_slope
 from components.contracts.posteriors import ChangesFormat, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, Precision
@@ -47,7 +47,7 @@ class Attacked:
         """The same victim, whose gradients of log p(y|x) are taken at tempered logits (``criteria.summed_slope``)."""
         return self if self.softened else replace(self, softened=True)
 
-    def rounded(self, precision: Precision) -> Attacked:
+    def round_gradient(self, precision: Precision) -> Attacked:
         """The same victim, whose gradient is that of a copy in another floating-point format, made here and kept.
 
         Raises:
@@ -84,7 +84,7 @@ class Attacked:
             )
         return not torch.equal(first, second)
 
-    def followed(self, generator: torch.Generator) -> Predicts:
+    def followed_posterior(self, generator: torch.Generator) -> Predicts:
         """The posterior whose gradient one step follows."""
         posterior = self.posterior if self.shadow is None else self.shadow
         if self.expectation == "predictive" or not isinstance(posterior, Redraws):
@@ -95,12 +95,12 @@ class Attacked:
 
     def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """Σ_t log p(y_t|x), the posterior predictive of class numbers y [B, T]; a missing label is negative. [B]"""
-        return summed(self.answers(x, generator), y)
+        return log_likelihood(self.answers(x, generator), y)
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """Whether some observed label of each row is not the one predicted [B]."""
         with torch.no_grad():
-            return misjudged(self.answers(x, generator), y)
+            return is_misclassified(self.answers(x, generator), y)
 
     def answer(
         self,
@@ -122,14 +122,14 @@ class Attacked:
         Raises:
             Misfit: as ``input_gradient``.
         """
-        posterior = self.followed(generator)
+        posterior = self.followed_posterior(generator)
         gradient, finite, predictive = self._gradient(posterior, x, y, generator, criterion, where, towards)
-        log_prob = objective = summed(predictive, y)
+        log_prob = objective = log_likelihood(predictive, y)
         if towards is not None:
             objective = TOWARDS[criterion](predictive, y, towards)
         elif criterion != "cross_entropy":
-            objective = _followed(predictive, y, criterion, where)
-        broken = misjudged(predictive, y)
+            objective = _objective(predictive, y, criterion, where)
+        broken = is_misclassified(predictive, y)
         if posterior is self.shadow:
             seeming = (broken == aim).nonzero()[:, 0]
             if len(seeming):
@@ -153,7 +153,7 @@ class Attacked:
         Raises:
             Misfit: the prediction does not depend on the input in a differentiable way, or has too few classes for it.
         """
-        return self._gradient(self.followed(generator), x, y, generator, criterion, where)[0]
+        return self._gradient(self.followed_posterior(generator), x, y, generator, criterion, where)[0]
 
     def _gradient(
         self,
@@ -169,8 +169,8 @@ class Attacked:
 
         The criterion's derivative is taken in the logits, which are few; from there to the inputs goes the posterior's
         reverse where it is written out, and a graph where it is not."""
-        seen = self._shown(x)
-        known = posterior.reversed(seen, generator) if isinstance(posterior, PredictsInReverse) else None
+        seen = self._to_victim_format(x)
+        known = posterior.reverse(seen, generator) if isinstance(posterior, PredictsInReverse) else None
         if known is not None:
             logits, back = _classes(known[0]).logits, known[1]
         else:
@@ -190,9 +190,9 @@ class Attacked:
         Raises:
             Misfit: the prediction does not depend on the input in a differentiable way.
         """
-        posterior = self.followed(generator)
+        posterior = self.followed_posterior(generator)
         with torch.enable_grad():
-            at = self._shown(x).requires_grad_(True)
+            at = self._to_victim_format(x).requires_grad_(True)
             log_probs = self._wide(_classes(posterior.predict(at, generator)), x).log_probs  # [B, T, C]
             if not log_probs.requires_grad:
                 raise Misfit(NO_GRADIENT)
@@ -205,7 +205,7 @@ class Attacked:
         """x moved into the bounds."""
         return x if self.bounds is None else x.clamp(*self.bounds)
 
-    def _shown(self, x: Tensor) -> Tensor:
+    def _to_victim_format(self, x: Tensor) -> Tensor:
         """x in the format of what is followed."""
         return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
 
@@ -236,10 +236,10 @@ class Attacked:
         return predictive if self.shadow is None else Categorical(predictive.logits.to(x.dtype))
 
 
-def _followed(predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
+def _objective(predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
     """The criterion, or in rows outside ``where`` log p(y|x) [B]."""
     objective = CRITERIA[criterion](predictive, y)
-    return objective if where is None else torch.where(where, objective, summed(predictive, y))
+    return objective if where is None else torch.where(where, objective, log_likelihood(predictive, y))
 
 
 def _leave_out(slopes: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ SPREAD = 8.0
 SURE = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
 
 
-def summed(predictive: Categorical, y: Tensor) -> Tensor:
+def log_likelihood(predictive: Categorical, y: Tensor) -> Tensor:
     """Σ_t log p(y_t) over the observed labels y [B, T]; a missing one is negative. [B]"""
     return torch.where(y >= 0, predictive.log_prob(y.clamp_min(0)), 0.0).sum(-1)
 
@@ -77,7 +77,7 @@ def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Te
     return slope.scatter_(-1, label, torch.where(few_digits, rest, own))
 
 
-def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
+def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
     """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
     return ((predictive.guess != y) & (y >= 0)).any(-1)
 
@@ -163,7 +163,7 @@ def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]
 
 # What an attack lowers for the true class (and raises for a target).
 CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
-    "cross_entropy": summed,
+    "cross_entropy": log_likelihood,
     "margin": margins,
     "dlr": ratios,
 }

@@ -34,20 +34,20 @@ class Targeted(BaseModel):
     _number: int | None = PrivateAttr(default=None)  # of that class; None: not asked for yet
 
     @property
-    def wanted(self) -> int | None:
+    def target_class(self) -> int | None:
         """The number of the target class; None: any but the true one."""
         if self._number is not None:
             return self._number
         if not isinstance(self.target, str):
             return self.target
         raise Misfit(
-            f"attacker.target={self.target}: a label is read by informed(problem, rng), and a number without it"
+            f"attacker.target={self.target}: a label is read by with_problem(problem, rng), and a number without it"
         )
 
     def aims(self) -> frozenset[int | str | None]:
         return frozenset({self.target if self._number is None else self._number})
 
-    def informed(self, problem: Problem, rng: Rng) -> Self:
+    def with_problem(self, problem: Problem, rng: Rng) -> Self:
         if self.target is None or self._number is not None or not isinstance(problem, Supervised):
             return self
         informed = self.model_copy()
@@ -60,7 +60,7 @@ class Targeted(BaseModel):
 
     def labels(self, y: Tensor) -> Tensor:
         """Labels y [B, T] with the target in the place of each that is observed; y itself without a target."""
-        return y if self.wanted is None else torch.where(y >= 0, self.wanted, y)
+        return y if self.target_class is None else torch.where(y >= 0, self.target_class, y)
 
 
 def class_number(label: int | str, classes: Sequence[str], data: str, key: str) -> int:

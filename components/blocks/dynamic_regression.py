@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import PositiveFloat
 
-from components.blocks.rows import standardised
+from components.blocks.rows import standardise_columns
 from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
@@ -29,10 +29,10 @@ class DynamicRegressionBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        places = facts.named("columns", self.columns, facts.x_names, "regressor")
+        places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
         like = facts.like
-        rows, units = standardised(facts, places, True)
+        rows, units = standardise_columns(facts, places, True)
         return Terms(
             label="dynamic_regression",
             states=tuple(f"{name}_t" for name in names),

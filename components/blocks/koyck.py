@@ -6,7 +6,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.blocks.selection import selected
+from components.blocks.selection import select_columns
 from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Facts, Terms
 from components.registry import register
@@ -31,7 +31,7 @@ class KoyckBlock(Block):
     shrinkage: Probability
 
     def terms(self, facts: Facts) -> Terms:
-        places = facts.named("inputs", self.inputs, facts.u_names, "input")
+        places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
         names = ["y_lag", *(f"{facts.u_names[j]}_lag" for j in places)]
 
         def before(beside: Covariates) -> Tensor:
@@ -39,4 +39,4 @@ class KoyckBlock(Block):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
-        return Terms.without_states("koyck", selected(self, facts, names, before, lag=0), facts.like)
+        return Terms.without_states("koyck", select_columns(self, facts, names, before, lag=0), facts.like)

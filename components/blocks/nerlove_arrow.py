@@ -7,7 +7,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.blocks.rows import constant
-from components.blocks.selection import selected
+from components.blocks.selection import select_columns
 from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Dynamics, Facts, Terms
 from components.registry import register
@@ -36,7 +36,7 @@ class NerloveArrowBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        places = facts.named("inputs", self.inputs, facts.u_names, "input")
+        places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
         names, like = [facts.u_names[j] for j in places], facts.like
 
         def flows(beside: Covariates) -> Tensor:
@@ -62,5 +62,5 @@ class NerloveArrowBlock(Block):
             sd=self.initial_sd * facts.scale * one,
             scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
             transitions=(stays,),
-            regressors=selected(self, facts, names, flows, fades=(0, 0)),
+            regressors=select_columns(self, facts, names, flows, fades=(0, 0)),
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from components.blocks.rows import standardised
-from components.blocks.selection import selected
+from components.blocks.rows import standardise_columns
+from components.blocks.selection import select_columns
 from components.contracts.roles import Block, Probability
 from components.contracts.structural import Facts, Terms
 from components.registry import register
@@ -33,8 +33,8 @@ class RegressionBlock(Block):
     standardise: bool
 
     def terms(self, facts: Facts) -> Terms:
-        places = facts.named("columns", self.columns, facts.x_names, "regressor")
+        places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
-        rows, units = standardised(facts, places, self.standardise)
-        regressors = selected(self, facts, names, rows)
+        rows, units = standardise_columns(facts, places, self.standardise)
+        regressors = select_columns(self, facts, names, rows)
         return Terms.without_states("regression", regressors, facts.like, dict(zip(names, units, strict=True)))

@@ -18,7 +18,7 @@ def constant(row: Tensor) -> Rows:
     return lambda beside: row.expand(len(beside.y), -1)
 
 
-def standardised(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
+def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
     """Regressors, less their means and by their standard deviations over the times seen where that is asked; and what a unit
     of each is then in units of its column: the standard deviation, or 1.
 

@@ -28,7 +28,7 @@ class Selecting(Protocol):
     def shrinkage(self) -> float: ...
 
 
-def selected(
+def select_columns(
     block: Selecting,
     facts: Facts,
     names: list[str],

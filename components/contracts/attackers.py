@@ -47,7 +47,7 @@ class Evasion(Component):
             raise TypeError(f"{type(self).__name__} does not say which inputs it attacks")
         return self.domain
 
-    def known(self) -> Knowledge:
+    def knowledge_used(self) -> Knowledge:
         """What it knows of the victim."""
         return self.knowledge
 
@@ -77,7 +77,7 @@ class Evasion(Component):
         """Whether it takes several steps away from the true class, which are to be no weaker than a single one."""
         return False
 
-    def informed(self, problem: Problem, rng: Rng) -> Evasion:
+    def with_problem(self, problem: Problem, rng: Rng) -> Evasion:
         """This attacker once he has learnt from the problem what he needs (a surrogate, the number of a class); most need
         nothing."""
         return self
@@ -125,7 +125,7 @@ class Contamination(Component):
 class Corruptible(Problem[Q], Protocol[Q]):
     """A problem whose observations an attacker can corrupt once, before any inference."""
 
-    def attacked(self, attacker: Contamination, rng: Rng) -> Problem: ...
+    def attack(self, attacker: Contamination, rng: Rng) -> Problem: ...
 
 
 class Injection(Component):
@@ -147,7 +147,7 @@ class Injection(Component):
         """What the size of a shift is, at every time by itself."""
         return "l2"
 
-    def known(self) -> Knowledge:
+    def knowledge_used(self) -> Knowledge:
         """What he knows of the filter."""
         return self.knowledge
 
@@ -186,7 +186,7 @@ class Opponent(Component, Generic[S]):
     knowledge: ClassVar[Knowledge] = "black box"
     third_party: ClassVar[bool] = False  # he plays no seat and faces nobody: what he does is a rate of tax
 
-    def seated(self, seats: int) -> list[Opponent[Any]]:
+    def assign_seats(self, seats: int) -> list[Opponent[Any]]:
         """Who plays each of the seats for opponents: he himself, unless he leads others."""
         return [self] * seats
 

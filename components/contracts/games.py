@@ -74,7 +74,7 @@ class Environment(Protocol):
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome: ...  # a [R], b [R, M]
 
-    def shown(self, s: Tensor, a: Tensor) -> Shown: ...  # what opponents see of her action a
+    def observe(self, s: Tensor, a: Tensor) -> Shown: ...  # what opponents see of her action a
 
     def features(self, s: Tensor) -> Tensor: ...  # of states, for approximators [R, F]
 

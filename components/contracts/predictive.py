@@ -50,7 +50,7 @@ class GaussianMixture:
             low, high = torch.where(below, middle, low), torch.where(below, high, middle)
         return 0.5 * (low + high)  # [B, T]
 
-    def rescaled(self, location: Tensor, scale: Tensor) -> GaussianMixture:
+    def rescale(self, location: Tensor, scale: Tensor) -> GaussianMixture:
         """The distribution of location + scale · Y, location and scale [T]."""
         return GaussianMixture(location + scale * self.mu, scale**2 * self.v)
 

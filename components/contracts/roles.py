@@ -140,7 +140,7 @@ class Dataset(Component, Generic[P]):
         """What the rows of an unlabelled problem hold, as this data set is configured."""
         return self.values
 
-    def labelled(self) -> Target | None:
+    def target_kind(self) -> Target | None:
         """What the labels of a supervised problem are, as this data set is configured."""
         return self.target
 
@@ -175,7 +175,7 @@ class Model(Component, Generic[P, M]):
     needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
     differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         """Capabilities of a model built as configured: ``offers``, and those of ``offers_where`` that its keys bring."""
         return self.offers
 
@@ -184,7 +184,7 @@ class Model(Component, Generic[P, M]):
         value that can; None: all keys can."""
         return None
 
-    def assumed(self) -> frozenset[str]:
+    def assumptions(self) -> frozenset[str]:
         """What it asks of that which the dataset ``simulates``, as configured."""
         return self.assumes
 
@@ -213,7 +213,7 @@ class Inference(Component, Generic[M, P, B, S]):
     # Capabilities of the module that it makes of the model: what gradients inside it ask.  Empty: the module is the model.
     makes: ClassVar[frozenset[str]] = frozenset()
 
-    def made(self) -> frozenset[str]:
+    def variational_capabilities(self) -> frozenset[str]:
         """``makes`` of this method as it is configured."""
         return self.makes
 
@@ -232,7 +232,7 @@ class Inference(Component, Generic[M, P, B, S]):
         first = cls.needs | cls.needs_by_kind.get(kind, frozenset())
         return [first] if instead is None else [first, cls.needs | instead]
 
-    def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+    def required_capabilities(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
         """Capabilities that the model, which offers these, must offer for a problem of a kind, as this method is configured."""
         first, *instead = self.ways(kind)
         way = next((way for way in instead if way <= offered), first)

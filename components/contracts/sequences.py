@@ -77,6 +77,6 @@ class Trajectories(Protocol):
     def suspect(self) -> Tensor | None: ...  # [T] bool: what a rule of the data's own calls outliers
 
     @property
-    def corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed
+    def is_corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed
 
     def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...  # t of the largest, in order

@@ -56,7 +56,7 @@ class Facts:
         if period > (times := len(self.like)):
             raise Misfit(f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it")
 
-    def named(self, key: str, wanted: list[str] | None, names: list[str], what: str) -> list[int]:
+    def column_indices(self, key: str, wanted: list[str] | None, names: list[str], what: str) -> list[int]:
         """Places of the columns that a key of the block names; None: of all.
 
         Raises:

@@ -53,7 +53,7 @@ class Trace:
             raise ValueError("a trace without a row has no shape")
         return self._room[: self._n]
 
-    def stacked(self, dim: int) -> Tensor:
+    def stack_rows(self, dim: int) -> Tensor:
         """A copy of all rows with their number as dimension ``dim``, what ``torch.stack`` makes of a list of them."""
         return self.rows.movedim(0, dim).clone(memory_format=torch.contiguous_format)
 

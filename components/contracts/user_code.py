@@ -38,13 +38,13 @@ def _is_a_place(text: str, info: ValidationInfo) -> str:
 Place = Annotated[str, AfterValidator(_is_a_place)]  # module:name
 
 
-def found(key: str, place: str) -> Any:
+def import_object(key: str, place: str) -> Any:
     """What a place ``module:name`` holds.
 
     Raises:
         Misfit: the module cannot be imported, or has nothing of that name."""
     module, _, name = place.partition(":")
-    with blamed(f"{key}={place}"):
+    with reraise_user_error(f"{key}={place}"):
         loaded = importlib.import_module(module)
     if name not in vars(loaded):
         there = ", ".join(sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6])
@@ -169,7 +169,7 @@ def no_sudden_exit() -> Iterator[None]:
 
 
 @contextmanager
-def blamed(what: str, whose: object = None) -> Iterator[None]:
+def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
     """Says in one line what the user's own code raised, and where; ``whose`` is that code.
 
     Raises:

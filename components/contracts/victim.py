@@ -59,7 +59,7 @@ class Victim(Protocol):
         """The same victim, whose gradients of log p(y|x) do not vanish where it is certain: logits are tempered there."""
         ...
 
-    def rounded(self, precision: Precision) -> Victim:
+    def round_gradient(self, precision: Precision) -> Victim:
         """The same victim, whose gradient is computed in another floating-point format.
 
         Raises:
@@ -134,7 +134,7 @@ class FilterVictim(Protocol):
     def observations(self) -> Tensor: ...  # unattacked [R, T, dy], NaN where missing
 
     @property
-    def seen(self) -> Tensor: ...  # [R, T] bool: what is not missing
+    def is_observed(self) -> Tensor: ...  # [R, T] bool: what is not missing
 
     def error(self, u: Tensor) -> Tensor:
         """The mean squared error of the filtered means under shifts u [R], weighted as the attacker wants it."""

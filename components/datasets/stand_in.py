@@ -39,7 +39,7 @@ class FileOrSimulation(Dataset[P]):
             raise DataUnavailable(f"{why}; or dataset.offline=simulate to use {self.stand_in}")
         return f"{self.genuine()}-sim" if self.simulated or why is not None else self.genuine()
 
-    def located(self, setting: Setting) -> Path | None:
+    def locate(self, setting: Setting) -> Path | None:
         """Where the file lies, its checksum checked; None: simulate, which is announced where nobody asked for it.
 
         Raises:

@@ -81,7 +81,7 @@ def assess_security(
     Raises:
         Misfit: as ``security_curve``.
     """
-    attacker = attacker.informed(problem, rng)
+    attacker = attacker.with_problem(problem, rng)
     curve = security_curve(problem, posterior, attacker, threat, rng, told)
     scores: dict[str, Tensor | float] = {}
     outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}

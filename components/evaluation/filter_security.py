@@ -80,7 +80,7 @@ def assess_filter(
     run = replace(simulated, index=0)
     references = attacker.references()
 
-    def evaluated(eps: float, u: Tensor) -> Spoofed:
+    def evaluate(eps: float, u: Tensor) -> Spoofed:
         signs = references["random signs"].shift(simulated, rng, eps, None)
         return Spoofed(eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2])
 
@@ -91,7 +91,7 @@ def assess_filter(
     for eps in budgets:
         progress.begins(f"{attacker.name}, ε = {eps:g}")
         found = attacker.shift(simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None)
-        rows.append(evaluated(eps, found))
+        rows.append(evaluate(eps, found))
     sizes = [row.eps for row in rows]
     budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
     told("checks of the attack", progress.of, progress.of)
@@ -117,7 +117,7 @@ def assess_filter(
     table = pd.DataFrame([
         {"eps": row.eps, "rmse": float(row.rmse.mean()), "nmse": float(row.nmse.mean()), "random": float(row.random.mean()),
          "ratio": float((row.error / rows[0].error).mean()), "max_shift": float(row.u.norm(dim=-1).max()),
-         "knowledge": attacker.known()}
+         "knowledge": attacker.knowledge_used()}
         for row in rows
     ])  # fmt: skip
 
@@ -140,7 +140,7 @@ def assess_filter(
 
 def _errors(run: Replayed, u: Tensor, attacker: Injection) -> tuple[Tensor, Tensor, Tensor]:
     """RMSE over times and states, NMSE (mean over states), and the one of them that the attacker raises; [R] each."""
-    mean = run.filtered(u).mean
+    mean = run.filter(u).mean
     check_same_shape("the estimated states", mean, run.states)
     rmse = (run.states - mean).square().mean((1, 2)).sqrt()
     nmse = filtering.mean_over_states(filtering.nmse(run.states, mean))

@@ -50,9 +50,9 @@ def budget_checks(
     attacker: Injection, rows: Sequence[AtBudget], struck: Tensor, run: Replayed, posterior: FilteredStates
 ) -> list[Check]:
     """What can be read off the curve itself."""
-    clean = run.weighted(run.filtered(torch.zeros_like(run.observations)).mean).mean(1)
-    nothing = run.weighted(run.filtered(rows[0].u).mean).mean(1)
-    own = run.weighted(posterior.mean).mean(1)
+    clean = run.weighted_variance(run.filter(torch.zeros_like(run.observations)).mean).mean(1)
+    nothing = run.weighted_variance(run.filter(rows[0].u).mean).mean(1)
+    own = run.weighted_variance(posterior.mean).mean(1)
     excess = max(float((row.u.norm(dim=-1) - row.eps).max()) for row in rows)
     moved = torch.stack([(row.u != 0).any(-1) for row in rows]).any(0)  # [R, T]
     outside = int((moved & ~struck).sum())
@@ -108,7 +108,7 @@ def reference_checks(
     """What reference attacks of the same budget, at the same times, say of it."""
     where, checks = f"at ε = {telling.eps:g}, {len(telling.error)} replicates", []
     black, signs, one = judges["black box"], judges["random signs"], judges["one step"]
-    if attacker.known() == "white box":
+    if attacker.knowledge_used() == "white box":
         checks.append(no_weaker("a white box is no weaker than a black box", telling.error, black, where))
         checks.append(no_weaker("several steps are no weaker than one", telling.error, one, where))
     checks.append(no_weaker("a black box is no weaker than random signs", black, signs, where))

@@ -78,7 +78,7 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng, model: objec
 def _of_draws(problem: Problem, draws: Draws, rng: Rng) -> Groups:
     """Draws of parameters, and what they say of single observations where there are any."""
     n = _observations(problem, draws)
-    draws = _thinned(_unweighted(draws, rng), n or draws.draws.shape[2])
+    draws = _thin(_resample_unweighted(draws, rng), n or draws.draws.shape[2])
     groups = groups_of(draws)
     if n is not None:
         _count(draws.n_chains * draws.n_draws, "keep more draws")
@@ -101,14 +101,14 @@ def _observations(problem: Problem, draws: Draws) -> int | None:
     return None
 
 
-def _unweighted(draws: Draws, rng: Rng) -> Draws:
+def _resample_unweighted(draws: Draws, rng: Rng) -> Draws:
     if draws.log_weights is None:
         return draws
     rows = torch.multinomial(draws.weights, len(draws.flat), replacement=True, generator=rng.at("evaluation", STREAM))
     return replace(draws, draws=draws.flat[rows][None], start=draws.start[:1], stats={}, log_weights=None)
 
 
-def _thinned(draws: Draws, n: int) -> Draws:
+def _thin(draws: Draws, n: int) -> Draws:
     """Evenly, until what is said of n observations can be held.
 
     Raises:

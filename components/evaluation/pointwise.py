@@ -48,7 +48,7 @@ def of_labels(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rn
     parts = []
     with torch.no_grad():
         for rows, labels in zip(x.split(size), y.split(size), strict=True):
-            parts.append(_said(predictive(rows), labels, n_draws, generator))
+            parts.append(_evaluate_predictive(predictive(rows), labels, n_draws, generator))
     log_likelihood, drawn, f = (torch.cat(values, 1) for values in zip(*parts, strict=True))
     axes: dict[str, list[Any]]
     tasks = problem.task_names or [str(t) for t in range(problem.n_tasks)]
@@ -61,7 +61,9 @@ def of_labels(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rn
     return Pointwise("y", log_likelihood[:, mask], y[mask], drawn[:, mask], axes), f
 
 
-def _said(said: Predictive, y: Tensor, n_draws: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def _evaluate_predictive(
+    said: Predictive, y: Tensor, n_draws: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
     """log p(y | x, θ), draws of y and f, [S, B, T] each; f of classes [S, B, T, K]."""
     if isinstance(said, GaussianMixture):
         f, (S, *_) = said.mu, said.mu.shape

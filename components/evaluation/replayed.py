@@ -67,7 +67,7 @@ class Replayed:
         return self.problem.observations
 
     @property
-    def seen(self) -> Tensor:
+    def is_observed(self) -> Tensor:
         return ~self.problem.missing
 
     @property
@@ -75,14 +75,14 @@ class Replayed:
         assert self.problem.states is not None, "``unit_of`` and ``weights_of`` refuse what has none"
         return self.problem.states
 
-    def shifted(self, u: Tensor) -> Tensor:
+    def shift(self, u: Tensor) -> Tensor:
         """The observations that the filter is shown, y + Σ^½ u."""
         return self.observations + u @ self.unit.T
 
-    def filtered(self, u: Tensor) -> FilteredStates:
+    def filter(self, u: Tensor) -> FilteredStates:
         """What the filter makes of shifted observations."""
         model, inference = self.made_by
-        problem, rng = replace(self.problem, observations=self.shifted(u)), Beside(self.rng, STREAM + self.index)
+        problem, rng = replace(self.problem, observations=self.shift(u)), Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         with torch.no_grad():
             for _, batch in problem.batches(inference.sees, rng, 0, self.observations.shape[1]):
@@ -92,15 +92,15 @@ class Replayed:
         return posterior
 
     def error(self, u: Tensor) -> Tensor:
-        return self.weighted(self.filtered(u).mean).mean(1)
+        return self.weighted_variance(self.filter(u).mean).mean(1)
 
-    def weighted(self, mean: Tensor) -> Tensor:
+    def weighted_variance(self, mean: Tensor) -> Tensor:
         """Σ_j w_j (x_tj − x̂_tj)² of every time [R, T]."""
         return ((self.states - mean).square() * self.weights).sum(-1)
 
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
         model, inference = self.made_by
-        y = self.shifted(u).detach().requires_grad_()
+        y = self.shift(u).detach().requires_grad_()
         problem, rng = replace(self.problem, observations=y), Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         if not isinstance(state, Filters):
@@ -123,12 +123,12 @@ class Replayed:
                 )
             slope += torch.autograd.grad(errors.sum(), y)[0].nan_to_num(nan=0.0)
             total += errors.detach()
-            state = _stopped(state)
+            state = _detach(state)
             followed.fresh.clear()
-        return total, (slope @ self.unit) * self.seen.unsqueeze(-1)
+        return total, (slope @ self.unit) * self.is_observed.unsqueeze(-1)
 
 
-def _stopped(state: Any) -> Any:
+def _detach(state: Any) -> Any:
     """The same state of a filter, through whose tensors no gradient goes back."""
     state.filtered.log_normaliser = state.filtered.log_normaliser.detach()
     own = {f.name: vars(state)[f.name] for f in dataclasses.fields(state) if f.init}

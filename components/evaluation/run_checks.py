@@ -67,7 +67,7 @@ def run_checks(
     mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
     if smoke:
         sampled = mixing or isinstance(posterior, FilteredStates) or isinstance(inference, RespondsToGradient)
-        if sampled or _recorded(trace, "elbo"):
+        if sampled or _recorded_values(trace, "elbo"):
             checks.append(Check("it has converged", None, SHORT))
         return checks
     checks += class_checks(problem, posterior, rng, declared)
@@ -83,9 +83,9 @@ def run_checks(
     if isinstance(posterior, FilteredStates) or (isinstance(posterior, WeighsParticles) and posterior.ess is not None):
         checks += particle_checks(trace, posterior)
         checks += observation_checks(posterior, problem)
-    elif values := _recorded(trace, "elbo"):
+    elif values := _recorded_values(trace, "elbo"):
         checks.append(bound_check(values))
-    judged = [_recorded(trace, name) for name in of_variants(["discriminator_loss"], inference)]
+    judged = [_recorded_values(trace, name) for name in of_variants(["discriminator_loss"], inference)]
     if all(judged):
         checks.append(discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)]))
     if isinstance(posterior, Measured):
@@ -222,7 +222,7 @@ def _pareto(scores: Scores, n: int) -> Check:
     return Check(name, value < most, f"{value:.2f}, below {most:.2f} asked of {n:,} weights")
 
 
-def _recorded(trace: Trace, name: str) -> list[list[float]]:
+def _recorded_values(trace: Trace, name: str) -> list[list[float]]:
     """What was recorded under a name, a number for each replicate."""
     found = [said[name] for _, said in trace if name in said]
     return [value if isinstance(value, list) else [value] for value in found]
@@ -235,7 +235,7 @@ def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
     if ess is not None:
         values, times = ess.double().cpu().numpy().T, list(range(1, ess.shape[1] + 1))
     else:
-        values = np.array(_recorded(trace, "ess"))
+        values = np.array(_recorded_values(trace, "ess"))
         times = [step for step, said in trace if "ess" in said]
     if not len(values):
         return []

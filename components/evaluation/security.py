@@ -76,7 +76,7 @@ def security_curve(
             f"attacker={attacker.name}: a security evaluation curve needs class labels, those of {problem.name} are real"
         )
     threat.check(problem)
-    attacker = attacker.informed(problem, rng)
+    attacker = attacker.with_problem(problem, rng)
     test, space, victim = problem.test, input_space(problem), victim_of(problem, posterior, attacker)
     y = torch.where(test.mask, test.y, -1)
     before, fresh = rng.attack.get_state(), rng.at("attack", 0).get_state()
@@ -96,10 +96,10 @@ def security_curve(
         kept: dict[float, Tensor] = {}
         try:
             sizes = sorted({0.0, *threat.sizes})
-            members_of = len(attacker.labelled) if isinstance(attacker, WorstCase) else 1
+            members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
             progress = Progress(told, len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk)))
             for eps in sizes:
-                attacked, members = _attacked(attacker, victim, problem, y, rng, eps, fresh, progress)
+                attacked, members = _attack_test_set(attacker, victim, problem, y, rng, eps, fresh, progress)
                 noisy = space.at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
@@ -107,13 +107,13 @@ def security_curve(
                 noise = predict(noisy) if eps > 0 else after  # neither has changed anything
                 standing = standing & _correct(after, y) & _correct(noise, y)
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
-                row |= {} if target is None else _reached(after, noise, y, target)
+                row |= {} if target is None else _targeted_scores(after, noise, y, target)
                 row["max_perturbation"] = moved
                 if aim is not posterior:
                     row["undefended_accuracy"] = _accuracy(predict(attacked, aim), y)
                     row["undefended_random_accuracy"] = _accuracy(predict(noisy, aim), y)
                     if target is not None:
-                        aimed = _reached(predict(attacked, aim), predict(noisy, aim), y, target)
+                        aimed = _targeted_scores(predict(attacked, aim), predict(noisy, aim), y, target)
                         row |= {f"undefended_{name}": value for name, value in aimed.items()}
                 row |= {f"accuracy/{label}": _accuracy(predict(x), y) for label, x in members.items()}
                 if target is not None:
@@ -140,7 +140,7 @@ def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> At
     return Attacked(posterior, problem.bounds, attacker.expects(), problem.image_shape)
 
 
-def _attacked(
+def _attack_test_set(
     attacker: Evasion,
     victim: Victim,
     problem: Supervised,
@@ -155,7 +155,7 @@ def _attacked(
     Members are judged by the very predictions that the evaluation makes, so that none is stronger than the whole."""
     x, size = problem.test.x, problem.evaluation_chunk
 
-    def found(attack: Evasion, seen: Victim) -> Tensor:
+    def score_attack(attack: Evasion, seen: Victim) -> Tensor:
         rng.attack.set_state(fresh)
         parts = []
         for part, label in zip(x.split(size), y.split(size), strict=True):
@@ -164,8 +164,11 @@ def _attacked(
         return torch.cat(parts)
 
     if not isinstance(attacker, WorstCase):
-        return found(attacker, victim), {}
-    each = {label: found(member, victim.facing(member.expects())) for label, member in attacker.labelled.items()}
+        return score_attack(attacker, victim), {}
+    each = {
+        label: score_attack(member, victim.facing(member.expects()))
+        for label, member in attacker.members_by_label.items()
+    }
     chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
     target = single_target(attacker)
     best = [strongest(victim, zs, label, rng.at("evaluation", i), target) for i, (*zs, label) in enumerate(chunks)]
@@ -174,9 +177,9 @@ def _attacked(
 
 def _knowledge(attacker: Evasion) -> dict[str, str]:
     """What an attack, and each of its members, knows of the victim."""
-    members = attacker.labelled if isinstance(attacker, WorstCase) else {}
-    whole: dict[str, str] = {"knowledge": attacker.known()}
-    return whole | {f"knowledge/{label}": member.known() for label, member in members.items()}
+    members = attacker.members_by_label if isinstance(attacker, WorstCase) else {}
+    whole: dict[str, str] = {"knowledge": attacker.knowledge_used()}
+    return whole | {f"knowledge/{label}": member.knowledge_used() for label, member in members.items()}
 
 
 def _check_logits(predictive: Categorical) -> None:
@@ -206,7 +209,7 @@ def _share(predictive: Categorical, y: Tensor, target: int) -> float:
     return float((predictive.guess == target)[others].double().mean()) if bool(others.any()) else 0.0
 
 
-def _reached(predictive: Categorical, noise: Categorical, y: Tensor, target: int) -> dict[str, float]:
+def _targeted_scores(predictive: Categorical, noise: Categorical, y: Tensor, target: int) -> dict[str, float]:
     return {
         "target_reached": _share(predictive, y, target),
         "random_target_reached": _share(noise, y, target),

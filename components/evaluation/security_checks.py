@@ -68,7 +68,7 @@ def curve_checks(
         Check("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
         Check(f"{falls} as ε grows", rise <= SLACK, f"largest {moves} {sign * rise:+.4f}{whose}"),
     ]
-    if attacker.known() != "black box" or not input_space(problem).smooth:
+    if attacker.knowledge_used() != "black box" or not input_space(problem).smooth:
         name = "the attack beats random signs of the same size"
         told = f"{sign * hit.iloc[-1]:.4f} against {sign * noise.iloc[-1]:.4f} at ε = {largest:g}{whose}"
         told += ", rows taken for the target" if targeted else ""
@@ -130,12 +130,12 @@ class References:
         """Rows of which every label is still right [B] bool."""
         return ~self.victim.broken(x, self.y, self.rng.at("evaluation", 0)) & (self.y >= 0).any(1)
 
-    def left(self, steps: int, step_size: float, **keys: Any) -> Tensor:
+    def count_survivors(self, steps: int, step_size: float, **keys: Any) -> Tensor:
         """Rows of which every label is still right after the climbs along all criteria [B] bool."""
         climbs = [self.standing(self.climb(criterion, steps, step_size, **keys)) for criterion in self.criteria]
         return torch.stack(climbs).all(0)
 
-    def missed(self, x: Tensor, target: int) -> Tensor:
+    def count_missed(self, x: Tensor, target: int) -> Tensor:
         """Rows, of those of other classes, that are not taken for the target [.] bool."""
         aimed = torch.full_like(self.y, target)
         missed = self.victim.broken(x, aimed, self.rng.at("evaluation", 0))
@@ -186,15 +186,15 @@ def victim_checks(
     def no_higher(name: str, strong: float, weak: float) -> Check:
         return Check(name, strong <= weak + slack, f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows")
 
-    one = share(reference.left(1, 1.0))
-    many = reference.left(STEPS, 2.5 / STEPS, random_start=True)
-    more = reference.left(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2)
+    one = share(reference.count_survivors(1, 1.0))
+    many = reference.count_survivors(STEPS, 2.5 / STEPS, random_start=True)
+    more = reference.count_survivors(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2)
     noise = share(standing(input_space(problem).at_random(x, y, eps, norm, rng.at("attack", 1))))
     judged = attacker.insiders if isinstance(attacker, WorstCase) else attacker
     attacked = judged.perturb(victim, x, y, rng, eps)
     own = standing(attacked)
     black = share(standing(reference.black_box()))
-    knowledge = attacker.known()
+    knowledge = attacker.knowledge_used()
     white_box = knowledge == "white box"
     white = share(many & more & own) if white_box else share(many & more)
     silent = share((answer.gradient == 0).all(1) & (y >= 0).any(1))
@@ -209,7 +209,7 @@ def victim_checks(
             f"{share(many):.4f} against {noise:.4f} at ε = {eps:g}, {n} rows",
         ),
         _loss_rises(reference),
-        _unbounded(reference, problem),
+        _check_unbounded_attack(reference, problem),
         Check("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero in {silent:.1%} of {n} rows"),
         _finite(answer.finite & victim.soften().answer(attacked, y, rng.at("attack", 2), criterion).finite),
     ]
@@ -220,7 +220,7 @@ def victim_checks(
         checks.append(no_higher("the attack, of several steps, is no weaker than one step", share(own), step))
     if white_box and target is not None:
         aimed = replace(reference, y=torch.where(y >= 0, target, y)).climb(criterion, 1, 1.0, target=target)
-        missed = [share(reference.missed(z, target)) for z in (attacked, aimed)]
+        missed = [share(reference.count_missed(z, target)) for z in (attacked, aimed)]
         checks.append(no_higher("the attack misses its target no more often than one step", *missed))
     return checks
 
@@ -245,12 +245,12 @@ def _loss_rises(reference: References) -> Check:
     return Check(name, False not in verdicts, "; ".join(told))
 
 
-def _unbounded(reference: References, problem: Supervised) -> Check:
+def _check_unbounded_attack(reference: References, problem: Supervised) -> Check:
     """With the whole domain as its ball, an attack leaves no more right than guessing does."""
     x = problem.test.x
     low, high = problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
     size = BoxSpace((low, high), problem.n_inputs).largest(reference.norm)
-    left = float(reference.left(STEPS, 2.5 / STEPS, eps=size).double().mean())
+    left = float(reference.count_survivors(STEPS, 2.5 / STEPS, eps=size).double().mean())
     chance, n = 1 / problem.n_classes, len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)
     told = f"{left:.4f} against {chance:.4f} at ε = {size:g}"

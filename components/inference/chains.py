@@ -19,6 +19,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.log_joint import log_joint, value_and_gradient
+from components.old_names import resolve_old_name
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.problems.sequence import Sequence
@@ -71,7 +72,7 @@ def training_data(problem: Sampled) -> Batch | Rows | Series | None:
     return problem.train if isinstance(problem, Supervised) else None
 
 
-def started(
+def init_chains(
     model: LogJoint,
     problem: Problem | None,
     sees: Sees,
@@ -117,18 +118,18 @@ def _examine_starts(model: LogJoint, theta: Tensor, batch: Seen, gradient: bool)
     return value, ~(torch.isfinite(value) & torch.isfinite(slope).all(1))
 
 
-def untrained(model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng) -> Chains:
+def init_for_training(model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng) -> Chains:
     """The state of C chains where training begins: at ``initial`` of a model that has it, as networks do whose training
-    does not begin where samplers start; otherwise as ``started`` has it."""
+    does not begin where samplers start; otherwise as ``init_chains`` has it."""
     begin = None
     if isinstance(model, TrainingStart):
         batch = first_batch(problem, sees, rng)
         begin = model.initial(chains, rng.init)
         begin = begin if batch is None else begin.to(batch.x)
-    return started(model, problem, sees, chains, rng, begin)
+    return init_chains(model, problem, sees, chains, rng, begin)
 
 
-def moved(
+def advance(
     state: C,
     theta: Tensor,
     burn_in: int,
@@ -154,14 +155,18 @@ def moved(
     return replace(state, t=t, theta=theta)
 
 
-def collected(state: Chains) -> Draws:
+def to_draws(state: Chains) -> Draws:
     """What the chains have kept so far."""
     theta, kept = state.theta, state.kept
-    draws = kept.stacked(1).to(theta.device) if len(kept) else theta.unsqueeze(1)[:, :0]  # [C, N, P]
-    stats = {name: values.stacked(1).to(theta.device) for name, values in state.stats.items()}
+    draws = kept.stack_rows(1).to(theta.device) if len(kept) else theta.unsqueeze(1)[:, :0]  # [C, N, P]
+    stats = {name: values.stack_rows(1).to(theta.device) for name, values in state.stats.items()}
     return Draws(draws, state.start, list(state.model.names), state.model, stats, theta, replicates=state.replicates)
 
 
-def averaged(x: Tensor, replicates: int) -> Tensor:
+def mean_over_chains(x: Tensor, replicates: int) -> Tensor:
     """The mean of what x [R·C, …] says of the chains of each replicate, [R]; [] where there is one."""
     return x.mean() if replicates == 1 else x.reshape(replicates, -1).mean(1)
+
+
+def __getattr__(name: str) -> object:
+    return resolve_old_name(__name__, name)

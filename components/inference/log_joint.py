@@ -15,13 +15,13 @@ from components.trouble import Misfit
 
 
 @cache
-def _scored(kind: type) -> bool:
+def _has_score(kind: type) -> bool:
     return issubclass(kind, ClosedFormScore)  # a protocol looks at every member, each time anew: tens of microseconds
 
 
 def has_score(model: LogJoint) -> TypeGuard[ClosedFormScore]:
     """Whether the gradient is there in closed form, which the class of a model says."""
-    return _scored(type(model))
+    return _has_score(type(model))
 
 
 def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:

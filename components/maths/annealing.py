@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def annealed(first: float, last: float, t: int, steps: int) -> float:
+def cosine_anneal(first: float, last: float, t: int, steps: int) -> float:
     """last + ½ (first − last) (1 + cos(π t/steps)) after t steps, and ``last`` from t = steps on.
 
     Source: Loshchilov and Hutter (2017), eq. (5), without restarts."""

@@ -75,7 +75,7 @@ class Simplex:
     z_k = s(θ_k − log(n + 1 − k)), x_k = z_k Π_{j<k}(1 − z_j);  log |det| = Σ_k log z_k + (n + 1 − k) log(1 − z_k), the
     Jacobian of the first n coordinates."""
 
-    def _left(self, n: int, like: Tensor) -> Tensor:
+    def _remaining_stick(self, n: int, like: Tensor) -> Tensor:
         return torch.arange(n, 0, -1, dtype=like.dtype, device=like.device)  # pieces after the k-th, n + 1 − k
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,7 +84,7 @@ class Simplex:
 
     def log_forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log x, which is a number where x is too small for one, and the log-Jacobian of x."""
-        left = self._left(theta.shape[-1], theta)
+        left = self._remaining_stick(theta.shape[-1], theta)
         logit = theta - left.log()
         log_z, log_rest = logsigmoid(logit), logsigmoid(-logit)
         zero = torch.zeros_like(theta[..., :1])
@@ -93,4 +93,4 @@ class Simplex:
 
     def inverse(self, x: Tensor) -> Tensor:
         after = x.flip(-1).cumsum(-1).flip(-1)[..., 1:]  # Σ_{j>k} x_j
-        return x[..., :-1].log() - after.log() + self._left(after.shape[-1], x).log()
+        return x[..., :-1].log() - after.log() + self._remaining_stick(after.shape[-1], x).log()

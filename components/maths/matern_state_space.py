@@ -28,13 +28,13 @@ _SPECTRAL = {0.5: 2.0, 1.5: 4.0, 2.5: 16 / 3}
 _NODES = 24  # of the quadrature over a time of at most 1/λ: exact to rounding
 
 
-def _known(smoothness: float) -> float:
+def _half_integer(smoothness: float) -> float:
     if smoothness not in _DRIFT:
         raise ValueError(f"smoothness is one of {', '.join(map(str, _DRIFT))}")
     return smoothness
 
 
-Smoothness = Annotated[float, AfterValidator(_known)]  # ν
+Smoothness = Annotated[float, AfterValidator(_half_integer)]  # ν
 
 
 def matern_matrices(

@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.problems import Counts
-from components.maths.topics.document_factors import fitted
+from components.maths.topics.document_factors import fit_documents
 from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity
 
 UPDATES, TOLERANCE = 200, 1e-5  # of the factors of held-out documents
@@ -20,7 +20,7 @@ TOP = 10  # words of a topic that its coherence is made of
 def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
     """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a word its prior mean."""
     evenly = alpha + seen.totals[:, None].to(topics.dtype) / len(alpha)
-    gamma = fitted(seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE).gamma
+    gamma = fit_documents(seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE).gamma
     return gamma / gamma.sum(1, keepdim=True)
 
 
@@ -43,7 +43,7 @@ def perplexity(log_prob: Tensor, held: Counts) -> float:
     return exp_or_infinity(-float((n * log_prob).sum() / n.sum()))
 
 
-def matched(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     """Which of the topics [K, V] goes with which of the reference [K', V], min(K, K') pairs of the least total distance."""
     from scipy.optimize import linear_sum_assignment
 
@@ -52,12 +52,12 @@ def matched(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(found).to(topics.device), torch.from_numpy(of).to(topics.device)
 
 
-def aligned(topics: Tensor) -> Tensor:
+def align_topics(topics: Tensor) -> Tensor:
     """Mean of S sets of topics [S, K, V] -> [K, V], those of each set under the numbers that they have in the last."""
     last = topics[-1]
     total = last.clone()
     for own in topics[:-1]:
-        found, of = matched(own, last)
+        found, of = match_topics(own, last)
         total[of] += own[found]
     return total / len(topics)
 
@@ -66,7 +66,7 @@ def distance(topics: Tensor, truth: Tensor) -> float:
     """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the true ones; one that has no
     match counts 1."""
     check_shape("the topics", topics, None, truth.shape[1])
-    found, of = matched(topics, truth)
+    found, of = match_topics(topics, truth)
     near = 0.5 * (topics[found] - truth[of]).abs().sum(1)
     return float((near.sum() + len(truth) - len(of)) / len(truth))
 

@@ -60,7 +60,7 @@ class Loss(Protocol):
 
     def act(self, belief: Samples) -> Tensor: ...
 
-    def expected(self, action: Tensor, belief: Samples) -> Tensor: ...
+    def expected_loss(self, action: Tensor, belief: Samples) -> Tensor: ...
 
 
 def shortfall(belief: Belief, a: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class Squared:
     def act(self, belief: Belief) -> Tensor:
         return belief.mean
 
-    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Belief) -> Tensor:
         return belief.variance + (belief.mean - action) ** 2
 
 
@@ -104,7 +104,7 @@ class Pinball:
     def act(self, belief: Belief) -> Tensor:
         return belief.quantile(self.level)
 
-    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Belief) -> Tensor:
         return shortfall(belief, action) - self.level * (action - belief.mean)
 
 
@@ -120,8 +120,8 @@ class Absolute:
     def act(self, belief: Belief) -> Tensor:
         return belief.quantile(0.5)
 
-    def expected(self, action: Tensor, belief: Belief) -> Tensor:
-        return 2 * Pinball(0.5).expected(action, belief)
+    def expected_loss(self, action: Tensor, belief: Belief) -> Tensor:
+        return 2 * Pinball(0.5).expected_loss(action, belief)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class NormPower:
             a = target
         return a
 
-    def expected(self, action: Tensor, belief: Samples) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Samples) -> Tensor:
         return belief.weights @ self(action, belief.values)
 
 
@@ -181,7 +181,7 @@ class Missed:
         last = ordered.gather(1, end.gather(1, best) - 1)
         return (0.5 * (ordered.gather(1, best) + last)).reshape(belief.values.shape[1:])
 
-    def expected(self, action: Tensor, belief: Samples) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Samples) -> Tensor:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 
@@ -201,7 +201,7 @@ class CentralInterval:
     def act(self, belief: Belief) -> Tensor:
         return torch.stack([belief.quantile(self.delta / 2), belief.quantile(1 - self.delta / 2)])
 
-    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Belief) -> Tensor:
         low, high = action
         above = shortfall(belief, high) - (high - belief.mean)  # E[(s − u)₊]
         return (high - low) + (2 / self.delta) * (shortfall(belief, low) + above)
@@ -231,7 +231,7 @@ class DensestInterval:
         ends = torch.cat([ordered.gather(0, start.gather(0, end)), ordered.gather(0, end)])
         return ends.reshape(2, *belief.values.shape[1:])
 
-    def expected(self, action: Tensor, belief: Samples) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Samples) -> Tensor:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 
@@ -256,7 +256,7 @@ class Costs:
         """Action numbers [...] under the probabilities [..., C] of a belief."""
         return (_probs(belief) @ self.cost.T.to(_probs(belief))).argmin(-1)
 
-    def expected(self, action: Tensor, belief: Categorical | Tensor) -> Tensor:
+    def expected_loss(self, action: Tensor, belief: Categorical | Tensor) -> Tensor:
         probs = _probs(belief)
         return (self.cost.to(probs)[action] * probs).sum(-1)
 

@@ -128,7 +128,7 @@ class Draws:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
         return self.predictive(self._equal(generator), x)
 
-    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
             return None  # draws with weights are drawn from at each question, and that is to happen once
@@ -162,7 +162,7 @@ class Draws:
                 f"{type(self.model).__name__} forecasts nothing: it has no forecast(theta, series, horizon)"
             )
         with torch.no_grad():
-            return self.model.forecast(spaced(self._equal(generator), FORECASTS), series, horizon)
+            return self.model.forecast(evenly_spaced(self._equal(generator), FORECASTS), series, horizon)
 
     def log_likelihood(self, series: Series) -> Tensor:
         """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before one is kept.
@@ -172,7 +172,7 @@ class Draws:
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, series)")
         theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
         with torch.no_grad():
-            return self.model.log_likelihood(spaced(theta, FORECASTS), series).sum(1)
+            return self.model.log_likelihood(evenly_spaced(theta, FORECASTS), series).sum(1)
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log C⁻¹N⁻¹ Σ p(x_b | θ) over all draws [B]; over where the chains are before one is kept.
@@ -192,10 +192,10 @@ class Draws:
             return None
         theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
         with torch.no_grad():
-            return self.model.clusters(spaced(theta, FORECASTS), batch)
+            return self.model.clusters(evenly_spaced(theta, FORECASTS), batch)
 
 
-def spaced(theta: Tensor, most: int) -> Tensor:
+def evenly_spaced(theta: Tensor, most: int) -> Tensor:
     """So many of the rows, evenly spaced, or all."""
     if len(theta) <= most:
         return theta

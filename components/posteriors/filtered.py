@@ -99,8 +99,8 @@ class Filtering:
         if self.t == 0:
             nothing = torch.empty(len(like), 0, 0).to(like)
             return Filtered(0, nothing, nothing, nothing, nothing, nothing, like, self.evidence)
-        mean, variance, lower, upper, predicted = (trace.stacked(1).to(like.device) for trace in self._traces())
+        mean, variance, lower, upper, predicted = (trace.stack_rows(1).to(like.device) for trace in self._traces())
         ess, weight = (
-            trace.stacked(1).to(like.device) if len(trace) == self.t else None for trace in (self.ess, self.weight)
+            trace.stack_rows(1).to(like.device) if len(trace) == self.t else None for trace in (self.ess, self.weight)
         )
         return Filtered(self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess, weight)

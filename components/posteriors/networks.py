@@ -35,9 +35,9 @@ class Networks(Generic[N]):
         chosen = torch.randint(len(self.networks), (n,), generator=generator, device=generator.device)
         return Networks(tuple(self.networks[k] for k in chosen.tolist()))
 
-    def reversed(self, x: torch.Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: torch.Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a network has no such form."""
-        known = [both for n in self.networks if isinstance(n, ReversesInputs) and (both := n.reversed(x)) is not None]
+        known = [both for n in self.networks if isinstance(n, ReversesInputs) and (both := n.reverse(x)) is not None]
         if len(known) < len(self.networks):
             return None
         predictive = self.networks[0].output_predictive(torch.stack([f for f, _ in known]))

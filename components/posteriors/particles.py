@@ -23,7 +23,7 @@ class Particles:
         """K⁻¹ Σ_k p(y|x, θ_k) at x [B, D]; differentiable in x."""
         return self.model.predictive(self.theta, x)
 
-    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
         return self.model.predictive_reversed(self.theta, x) if isinstance(self.model, ReversesPredictive) else None
 
@@ -58,7 +58,7 @@ class OwnRows:
         logits = torch.cat([part.logits for part in parts if isinstance(part, Categorical)])  # [K, B, T, C]
         return Categorical(logits.flatten(0, 1).unsqueeze(0))
 
-    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
         """The same, and what takes ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without a graph; None: no model of such a form."""
         if not isinstance(self.model, ReversesPredictive):
             return None

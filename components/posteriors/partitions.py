@@ -42,7 +42,7 @@ class ExpectedLoss(Protocol):
 
     def cost(self, a: Array) -> float: ...  # a [N]
 
-    def improved(self, a: Array) -> Array: ...  # one row at a time to where it costs least, until nothing moves
+    def improve(self, a: Array) -> Array: ...  # one row at a time to where it costs least, until nothing moves
 
 
 class PartitionLoss(Protocol):
@@ -60,7 +60,7 @@ def least(expected: ExpectedLoss, z: Array) -> Array:
         distinct = distinct[np.linspace(0, len(distinct) - 1, SEARCHED).astype(int)]
     order = np.argsort([expected.cost(a) for a in distinct], kind="stable")[:STARTS]
     starts = [*distinct[order], np.zeros(N, z.dtype), np.arange(N, dtype=z.dtype)]
-    found = [expected.improved(a.copy()) for a in starts]
+    found = [expected.improve(a.copy()) for a in starts]
     best = min(found, key=expected.cost)
     return by_appearance(best[None])[0]
 
@@ -75,7 +75,7 @@ class PairsApart:
         apart = np.abs((a[:, None] == a) - self.p)
         return float(apart[np.triu_indices(len(a), 1)].mean()) if len(a) > 1 else 0.0
 
-    def improved(self, a: Array) -> Array:
+    def improve(self, a: Array) -> Array:
         gain = 1 - 2 * self.p  # what a pair put together adds
         still = False
         while not still:
@@ -127,7 +127,7 @@ class ExpectedVariation:
         of_a, of_z, of_both = f[n[0].sum(1)].sum(), f[n.sum(1)].sum(1).mean(), f[n].sum((1, 2)).mean()
         return float(max(of_a + of_z - 2 * of_both, 0.0) / len(a))
 
-    def improved(self, a: Array) -> Array:
+    def improve(self, a: Array) -> Array:
         (S, N), f = self.z.shape, self._n_log_n
         step = np.diff(f)  # of one more
         room = min(N, 2 * (int(a.max()) + 1) + 4)

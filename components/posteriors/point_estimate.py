@@ -22,9 +22,9 @@ class PointEstimate:
         """Predictive of the one network at x [B, D], S = 1; differentiable in x."""
         return self.network.output_predictive(self.network(x)[None])
 
-    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the network has no such form."""
-        both = self.network.reversed(x) if isinstance(self.network, ReversesInputs) else None
+        both = self.network.reverse(x) if isinstance(self.network, ReversesInputs) else None
         if both is None:
             return None
         f, back = both

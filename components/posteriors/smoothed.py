@@ -45,7 +45,7 @@ class SampledSeries:
     parameters: Draws  # [R·C, N, P]
 
     @classmethod
-    def summarised(cls, states: Tensor, parameters: Draws) -> SampledSeries:
+    def summarise(cls, states: Tensor, parameters: Draws) -> SampledSeries:
         """The posterior of draws of states [R, C, N, T, dx] and of parameters."""
         r, _, n, times, dx = states.shape
         if n == 0:

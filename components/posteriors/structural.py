@@ -16,8 +16,8 @@ from components.contracts.sequences import Ahead, Series
 from components.contracts.structural import Design
 from components.maths.particles.order_statistics import quantiles
 from components.maths.series.ahead import AheadOfSeries, ahead_of
-from components.maths.series.time_varying import filtered
-from components.posteriors.draws import FORECASTS, Draws, spaced
+from components.maths.series.time_varying import filter_system
+from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
 
 
 def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
@@ -46,8 +46,8 @@ class StructuralDraws(Draws):
         """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before one is kept."""
         if not self.n_draws:
             return (self.start if self.current is None else self.current), None
-        lam = None if self.precisions is None else spaced(self.precisions.flatten(0, 1), FORECASTS)
-        return spaced(self.flat, FORECASTS), lam
+        lam = None if self.precisions is None else evenly_spaced(self.precisions.flatten(0, 1), FORECASTS)
+        return evenly_spaced(self.flat, FORECASTS), lam
 
     def _ahead(self, series: Series, horizon: int, generator: torch.Generator) -> AheadOfSeries:
         """The joint moments of y_{T+1} … y_{T+H}, given each θ [S, …]."""
@@ -109,7 +109,7 @@ class StructuralDraws(Draws):
             return weights[:, t] if t < drawn else (nu + 1) / (nu + error.square() / S)
 
         with torch.no_grad():
-            found = filtered(system, design.y, design.seen.tolist(), weigh=weigh if student else None)
+            found = filter_system(system, design.y, design.seen.tolist(), weigh=weigh if student else None)
         mean, v = found.mean[:, -n:], found.variance[:, -n:]
         if student:
             v = v + system.noise[:, -n:] * (1 / self._weights(theta, None, design.y[-n:], n, generator) - 1)
@@ -122,7 +122,7 @@ class StructuralDraws(Draws):
         system = self.of.system(theta, design)
         noise = system.noise if lam is None else system.noise / lam
         with torch.no_grad():
-            return filtered(system._replace(noise=noise), design.y, design.seen.tolist()).log_density
+            return filter_system(system._replace(noise=noise), design.y, design.seen.tolist()).log_density
 
     def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
         """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t given the precisions too."""
@@ -130,7 +130,7 @@ class StructuralDraws(Draws):
         system = self.of.system(self.flat, design)
         noise = system.noise if self.precisions is None else system.noise / self.precisions.flatten(0, 1)
         with torch.no_grad():
-            found = filtered(system._replace(noise=noise), design.y, design.seen.tolist())
+            found = filter_system(system._replace(noise=noise), design.y, design.seen.tolist())
         return found.mean, found.variance
 
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:

@@ -15,14 +15,14 @@ from components.contracts.problems import Counts, Kind, Sees, Values
 from components.contracts.streams import Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics import topics as scores_of
-from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
+from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def counted(table: Tensor) -> Counts:
+def count_words(table: Tensor) -> Counts:
     """The rows of a table of counts [B, V].
 
     Raises:
@@ -128,7 +128,7 @@ class Corpus:
         Where the truth is known ``perplexity_truth``, and ``topic_distance``, the numbers of the topics matched.  Where no word
         is held back there is no perplexity."""
         out: dict[str, Tensor | float] = {}
-        topics = scores_of.aligned(posterior.topics)
+        topics = scores_of.align_topics(posterior.topics)
         asked = bool(self.held.counts.numel())
         if asked:
             log_prob = scores_of.completion(posterior, self.seen, self.held)
@@ -156,7 +156,7 @@ class Corpus:
 
         if self.image_shape is not None:
             return {}
-        topics = scores_of.aligned(posterior.topics)
+        topics = scores_of.align_topics(posterior.topics)
         found = scores_of.coherence(topics, self.train)
         rows = zip(found.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
         return {
@@ -171,7 +171,7 @@ class Corpus:
             "training documents": f"{self.n:,}{f', {empty:,} of them empty' if empty else ''}",
             "held-out documents": f"{self.test.n_rows:,}",
             "a document": f"{self.train.totals.double().mean():.1f} words on average, of {self.n_words:,}",
-            "batches": told(self.n, self.batch_size),
+            "batches": describe_batches(self.n, self.batch_size),
         }
         if self.left_out:
             facts["words left out"] = f"{self.left_out:,} of held-out documents, which no training document counts"

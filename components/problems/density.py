@@ -109,7 +109,7 @@ class Density:
         """KL(q ‖ π) in nats; None without a normaliser, of weights, and (with a warning) of few distinct draws."""
         if self.log_normaliser is None or posterior.log_weights is not None or len(posterior.flat) <= NEIGHBOUR:
             return None
-        theta = posterior.flat[_spaced(posterior.flat, KL_DRAWS)].detach()
+        theta = posterior.flat[_evenly_spaced(posterior.flat, KL_DRAWS)].detach()
         distinct = len(theta.unique(dim=0))
         if distinct <= NEIGHBOUR:
             message = f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} needed; raise steps"
@@ -140,7 +140,7 @@ class Density:
 
     def _ksd(self, posterior: HoldsDraws) -> float:
         """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""
-        rows = _spaced(posterior.flat, KSD_DRAWS)
+        rows = _evenly_spaced(posterior.flat, KSD_DRAWS)
         theta = posterior.flat[rows].detach().requires_grad_()
         with torch.enable_grad():
             value = self.log_density(theta).sum()
@@ -159,6 +159,6 @@ class Density:
         return {"target": self.name, "dimensions": f"{self.dim}"}
 
 
-def _spaced(theta: Tensor, most: int) -> Tensor:
+def _evenly_spaced(theta: Tensor, most: int) -> Tensor:
     """Indices of at most so many rows of θ [N, P], evenly spaced."""
     return torch.linspace(0, len(theta) - 1, min(most, len(theta)), device=theta.device).round().long()

@@ -32,7 +32,7 @@ def minibatches(n: int, size: int | None, rng: Rng, start: int, stop: int) -> It
         yield step, order[position * size : (position + 1) * size]
 
 
-def told(n: int, size: int | None) -> str:
+def describe_batches(n: int, size: int | None) -> str:
     """Batches of n rows, in words."""
     return "whole" if size is None else f"{size} ({math.ceil(n / size)} an epoch)"
 

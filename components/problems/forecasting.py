@@ -84,10 +84,10 @@ class Forecasting(Sequence):
         """What is seen and what follows, as one series."""
         y, later = torch.cat([self.observations, self.future], 1), self.beyond
 
-        def grown(value: Tensor | None, after: Tensor | None) -> Tensor | None:
+        def append_time(value: Tensor | None, after: Tensor | None) -> Tensor | None:
             return None if value is None or after is None else torch.cat([value, after])
 
-        x, u = grown(self.regressors, later and later.x), grown(self.inputs, later and later.u)
+        x, u = append_time(self.regressors, later and later.x), append_time(self.inputs, later and later.u)
         return Series(y, x, y.isnan().any(-1), u, dates=self.dates)
 
     @property
@@ -138,7 +138,7 @@ class Forecasting(Sequence):
                 out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
             if isinstance(self.system, KnownResponse):
                 out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
-        if (planned := self.planned(posterior, rng)) is not None:
+        if (planned := self.plan_budget(posterior, rng)) is not None:
             out |= planned.scores()
         return out
 
@@ -174,7 +174,7 @@ class Forecasting(Sequence):
         return coefficients(effects_per_unit(posterior, posterior), posterior)
 
     def _draw_budget(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
-        planned = self.planned(posterior, rng)
+        planned = self.plan_budget(posterior, rng)
         return {} if planned is None else planned.figures()
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
@@ -185,11 +185,11 @@ class Forecasting(Sequence):
             out["forecast"] = forecast_table(found, self.future[0, :, 0], list(at))
         if isinstance(posterior, Selects) and isinstance(posterior, HoldsDraws) and posterior.n_draws:
             out["coefficients"] = coefficient_table(posterior, posterior)
-        if (planned := self.planned(posterior, rng)) is not None:
+        if (planned := self.plan_budget(posterior, rng)) is not None:
             out |= planned.tables()
         return out
 
-    def planned(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
+    def plan_budget(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
         """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
         if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
             return None

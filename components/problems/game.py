@@ -93,7 +93,7 @@ class Game:
         if self.attacker is None:
             raise Misfit("attacker: a game needs an adversary; add attacker=exponential_smoother")
         seats = len(self.environment.n_threats)
-        players = self.attacker.seated(seats)
+        players = self.attacker.assign_seats(seats)
         playing = [player for player in players if not player.third_party]
         third = [player for player in players if player.third_party]
         if len(playing) != seats:
@@ -115,7 +115,7 @@ class Game:
         device, dtype = environment.device, environment.dtype
         return Seat(self.replicates, own, others, targets, numbered, device, dtype, environment, values, player)
 
-    def told(self, standing: Standing, episode: int) -> Callable[[Tensor], Tensor] | None:
+    def announced_policy(self, standing: Standing, episode: int) -> Callable[[Tensor], Tensor] | None:
         """How her first opponent will choose in an episode, s [R, …] -> probabilities [R, B]; None where he does not tell."""
         player = self.opponents()[0]
         if not isinstance(player, TellsPolicy):
@@ -126,12 +126,12 @@ class Game:
         """Where the game stands before the first episode; players who learn keep action values as ``values`` are kept."""
         environment, r = self.environment, self.replicates
         s = environment.reset(r, rng.batches)
-        targets = environment.shown(s, torch.zeros(r, dtype=torch.long, device=environment.device)).targets.shape[1]
+        targets = environment.observe(s, torch.zeros(r, dtype=torch.long, device=environment.device)).targets.shape[1]
         first, *others = [player.reset(self.seat(m, values, targets), rng) for m, player in enumerate(self.opponents())]
         rewards, beside, firsts = (Trace(expected=self.episodes) for _ in range(3))
         return Standing(game=self, s=s, adversary=first, others=others, rewards=rewards, beside=beside, firsts=firsts)
 
-    def unfinished(self, s: Tensor) -> Tensor | None:
+    def is_unfinished(self, s: Tensor) -> Tensor | None:
         """Replicates whose episode has a first move to make from s [R] bool; None: all of them."""
         if self._may_begin_over is None:
             return None
@@ -156,7 +156,7 @@ class Game:
             outcome = environment.after_tax(outcome, a, each, chosen[-1])
         r_a, r_b, s_next = outcome.r_a, outcome.r_b, outcome.s_next
         gains = [*r_b.unbind(1), welfare]  # a third party's is the welfare
-        shown, seen = environment.shown(s, a)
+        shown, seen = environment.observe(s, a)
         joint = acting[0]
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]

@@ -27,7 +27,7 @@ def tensors(written: Mapping[str, Matrix | list[float]]) -> dict[str, Tensor]:
     return out
 
 
-def checked(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
+def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
     """The system of A [dx, dx], Q [dx, dx], H [dy, dx], Sigma [dy, dy], m0 [dx] and P0 [dx, dx].
 
     Raises:
@@ -50,18 +50,18 @@ def checked(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
     return LinearGaussianSystem(**matrices)
 
 
-def simulated(
+def simulate_system(
     system: LinearGaussianSystem, x0: Tensor, n_steps: int, replicates: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """States x_1 … x_T [T, dx] from x_0 on, the same for all R replicates, and observations of each [R, T, dy].
 
     In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path."""
     drive = torch.randn(n_steps, len(x0), generator=generator, dtype=torch.float64) @ torch.linalg.cholesky(system.Q).T
-    path = walked(system.A, x0, drive)
-    return path, observed(system, path, replicates, generator)
+    path = walk(system.A, x0, drive)
+    return path, simulate_observations(system, path, replicates, generator)
 
 
-def walked(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
+def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
     """x_t = A x_{t−1} + d_t from x_0 on, for given d [T, dx]; x_1 … x_T [T, dx]."""
     x, path = x0, torch.empty_like(drive)
     for t in range(len(drive)):
@@ -69,7 +69,9 @@ def walked(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
     return path
 
 
-def observed(system: LinearGaussianSystem, path: Tensor, replicates: int, generator: torch.Generator) -> Tensor:
+def simulate_observations(
+    system: LinearGaussianSystem, path: Tensor, replicates: int, generator: torch.Generator
+) -> Tensor:
     """Observations of states [T, dx] for each of R replicates, [R, T, dy]."""
     noise = torch.randn(replicates, len(path), len(system.H), generator=generator, dtype=torch.float64)
     return path @ system.H.T + noise @ torch.linalg.cholesky(system.Sigma).T

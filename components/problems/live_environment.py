@@ -85,14 +85,14 @@ class LiveEnvironment:
                 f"dataset.env: reset(seed={seed:.0f}) does not begin where it did before; has the environment changed?"
             )
 
-    def _kept(self, rows: list[list[float]]) -> Tensor:
+    def _store(self, rows: list[list[float]]) -> Tensor:
         return torch.tensor(rows, dtype=torch.float64, device=self.device)
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """Episodes from seeds drawn from the generator."""
         seeds = torch.randint(SEEDS, (replicates,), generator=generator, device=generator.device).tolist()
         begun = [self._begin(i, float(seed)) for i, seed in enumerate(seeds)]
-        return self._kept([[seed, 0, at.over, *at.observed] for seed, at in zip(seeds, begun, strict=True)])
+        return self._store([[seed, 0, at.over, *at.observed] for seed, at in zip(seeds, begun, strict=True)])
 
     def is_over(self, s: Tensor) -> Tensor:
         """[R] bool."""
@@ -123,7 +123,7 @@ class LiveEnvironment:
         return Outcome(
             r_a=paid[:, 0],
             r_b=paid[:, 1:],
-            s_next=self._kept(rows),
+            s_next=self._store(rows),
             done=self._flags([moved.terminated for moved in moves]),
             truncated=self._flags([moved.truncated for moved in moves]),
             opponents=self._opponent_ends(moves),
@@ -139,7 +139,7 @@ class LiveEnvironment:
     def _flags(self, flags: list[bool] | list[list[bool]]) -> Tensor:
         return torch.tensor(flags, dtype=torch.bool, device=self.device)
 
-    def shown(self, s: Tensor, a: Tensor) -> Shown:
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
 
     def features(self, s: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ ANOTHER = 1  # index of the streams that an alternative realisation is drawn fro
 Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 
 
-def _known(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
+def _named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
     """What is known so far of the first coordinates of the states, those that have names: a model may add derivatives.
 
     None: nothing has been seen yet, a sampler kept no draw."""
@@ -108,7 +108,7 @@ class Sequence:
             text = self.dates[int(unread.argmax())]
             raise Misfit(f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}")
 
-    def attacked(self, attacker: Contamination, rng: Rng) -> Sequence:
+    def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any inference.
 
         Observations that were corrupted when they came stay as they are."""
@@ -124,7 +124,7 @@ class Sequence:
             return None
         beside = Beside(rng, ANOTHER)
         fresh = replace(self, observations=self.redraw(beside.data), clean=None, attacker=None)
-        return fresh.attacked(self.attacker, beside) if isinstance(self.attacker, Contamination) else fresh
+        return fresh.attack(self.attacker, beside) if isinstance(self.attacker, Contamination) else fresh
 
     def check_single(self, model: str) -> None:
         """Raises Misfit for a model of one series of one number where there are several."""
@@ -140,7 +140,7 @@ class Sequence:
         return self.observations.isnan().any(-1)
 
     @property
-    def corrupted(self) -> Tensor:
+    def is_corrupted(self) -> Tensor:
         """Observations that the attacker changed, [R, T] bool."""
         if self.clean is None:
             return torch.zeros_like(self.missing)
@@ -157,7 +157,7 @@ class Sequence:
         far = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
         unit = far.nanquantile(0.5, dim=0)
         size = torch.where(unit > 0, far / unit, far).norm(dim=1).nan_to_num(-1.0)
-        hit = self.corrupted[replicate] if self.suspect is None else self.corrupted[replicate] | self.suspect
+        hit = self.is_corrupted[replicate] if self.suspect is None else self.is_corrupted[replicate] | self.suspect
         size = size.masked_fill(~hit[:times].to(size.device), -1.0)
         largest = size.topk(min(most, times)).indices[:most]
         return sorted(int(t) + 1 for t in largest if size[t] > 0)
@@ -196,7 +196,7 @@ class Sequence:
         draws.  Where observations are missing, their number."""
         if isinstance(posterior, Forecasts):
             return self._of_parameters(posterior)
-        found = _known(posterior, len(self.state_names))
+        found = _named_states(posterior, len(self.state_names))
         if found is None:
             return {}
         t = found.mean.shape[1]
@@ -246,7 +246,7 @@ class Sequence:
         drawn: dict[str, Figure] = {}
         if isinstance(posterior, Forecasts):
             return drawn
-        found = _known(posterior, len(self.state_names))
+        found = _named_states(posterior, len(self.state_names))
         if found is not None:
             drawn |= draw_each([*self.figures, effective_size], self, found)
             if isinstance(found, Analyses):
@@ -271,7 +271,7 @@ class Sequence:
         if self.states is None:
             facts.setdefault("truth", "not known")
         if self.clean is not None:
-            facts["corrupted"] = f"{100 * float(self.corrupted.double().mean()):.1f} % of observations"
+            facts["corrupted"] = f"{100 * float(self.is_corrupted.double().mean()):.1f} % of observations"
         if missing := int(self.missing.sum()):
             facts["missing"] = f"{missing:,} of {self.missing.numel():,} observations"
         return facts

@@ -16,7 +16,7 @@ from components.contracts.predictive import GaussianMixture, Predictive, concate
 from components.contracts.problems import Batch, Domain, Kind, Sees, Target
 from components.contracts.streams import Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
-from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
+from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
@@ -231,5 +231,5 @@ class Supervised:
             "test rows": f"{self.test.x.shape[0]:,}",
             "inputs": inputs,
             "tasks": f"{self.n_tasks}",
-            "batches": told(self.n, self.batch_size),
+            "batches": describe_batches(self.n, self.batch_size),
         }

@@ -52,7 +52,7 @@ class TableEnvironment:
         return self.touches.flatten(0, 1)  # [S·A, K]
 
     @cached_property
-    def _seen(self) -> Tensor | None:
+    def _observation_table(self) -> Tensor | None:
         seen = self._touches.any(1)  # [S·A]
         return None if seen.all() else seen
 
@@ -76,17 +76,20 @@ class TableEnvironment:
         done = None if self.ends is None else self.ends.take(s_next)
         return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)
 
-    def shown(self, s: Tensor, a: Tensor) -> Shown:
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
         """[R, K], and where there is anything to see."""
         row = a if self.n_states == 1 else s * self.n_actions + a
-        return Shown(self._touches.index_select(0, row), None if self._seen is None else self._seen.take(row))
+        return Shown(
+            self._touches.index_select(0, row),
+            None if self._observation_table is None else self._observation_table.take(row),
+        )
 
     def features(self, s: Tensor) -> Tensor:
         """One-hot [R, S]."""
         return torch.nn.functional.one_hot(s, self.n_states).to(self.dtype)
 
 
-def repeated(reward_a: Tensor, reward_b: Tensor, n_threats: tuple[int, ...], memory: int) -> TableEnvironment:
+def repeat_game(reward_a: Tensor, reward_b: Tensor, n_threats: tuple[int, ...], memory: int) -> TableEnvironment:
     """One game of simultaneous moves again and again, one an episode: reward_a [A, B], reward_b [A, B, M].
 
     Without memory there is one state; with memory 1 it is the number a·B + b of what all did in the round before, and A·B

@@ -17,13 +17,13 @@ from components.contracts.streams import Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled import likelihood_bounds
-from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
+from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.trouble import Misfit
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 
 
-def drawn(probabilities: Rows, generator: torch.Generator) -> Rows:
+def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
     """Binary rows of which each value is 1 with the probability that stands in its place."""
     return replace(probabilities, x=torch.bernoulli(probabilities.x, generator=generator))
 
@@ -78,7 +78,10 @@ class Unlabelled:
             batch = self.train
             if rows is not None:
                 batch = batch.part(rows.to(self._device), self.n / len(rows))
-            yield step, drawn(batch, rng.at("noise", step)) if self.redrawn and isinstance(batch, Rows) else batch
+            yield (
+                step,
+                sample_binary(batch, rng.at("noise", step)) if self.redrawn and isinstance(batch, Rows) else batch,
+            )
 
     @property
     def _device(self) -> torch.device:
@@ -95,7 +98,7 @@ class Unlabelled:
         chosen = put_aside(self.n, share, generator)
         kept, held = (self.train.part(rows.to(self._device), 1.0) for rows in chosen)
         if self.redrawn and isinstance(held, Rows):
-            held = Rows(drawn(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
+            held = Rows(sample_binary(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
         return replace(self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None)
 
     def _parts(self) -> list[Rows | Words]:
@@ -179,5 +182,5 @@ class Unlabelled:
             "training rows": f"{self.n:,}",
             "held-out rows": f"{self.test.n_rows:,}",
             "a row": row,
-            "batches": told(self.n, self.batch_size),
+            "batches": describe_batches(self.n, self.batch_size),
         }

@@ -51,7 +51,7 @@ def _runs(words: list[str]) -> list[Candidate]:
     return [(path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))]
 
 
-def _launched(words: list[str]) -> list[Candidate]:
+def _launch_names(words: list[str]) -> list[Candidate]:
     """Names under which studies were launched (``--as``) that are no study's own."""
     found = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
     return [(name, "launched under this name") for name in found if name not in options("study")]
@@ -64,7 +64,7 @@ def _nothing(_: list[str]) -> list[Candidate]:
 
 # Options that take one of some values, or a file.
 VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
-    "--as": _launched, "--plugin": modules,
+    "--as": _launch_names, "--plugin": modules,
     **dict.fromkeys(("--output-dir", "--data-dir", "--config-dir", "--to", "--with", "--in", "--port", "--jobs", "--only"),
                     _nothing),
 }  # fmt: skip
@@ -91,7 +91,7 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     if command in ("resume", "compare", "sync"):
         return _runs(words)
     if command in ("study", "report", "rerun"):
-        launched = [] if command == "study" else _launched(words)
+        launched = [] if command == "study" else _launch_names(words)
         return [*((name, "") for name in options("study")), *launched]
     if command == "new":
         from runner.new.new import COMMANDS as ROLES

@@ -53,14 +53,14 @@ class Declared:
         """Types of the fields, in words."""
         types = {name: words(node.annotation, path) for name, (node, path) in self.places.items()}
         if keys := self.facts.get("threat_keys"):
-            threat = declared("Grid", THREAT).fields
+            threat = read_declaration("Grid", THREAT).fields
             types |= {key: threat[key] for key in keys}
         return types
 
     @cached_property
     def holds(self) -> dict[str, str]:
         """Of the fields, those that hold components: their role."""
-        roles = {name: _held(node.annotation, path) for name, (node, path) in self.places.items()}
+        roles = {name: _held_role(node.annotation, path) for name, (node, path) in self.places.items()}
         return {name: role for name, role in roles.items() if role}
 
     @cached_property
@@ -162,7 +162,7 @@ def words(node: ast.expr, path: Path) -> str:
             return _WORDS[node.id]
         found = _find(node.id, path)
         if found and isinstance(found[0], ast.ClassDef):  # a mapping with keys of its own
-            keys = ", ".join(f"{key}: …" for key in declared(node.id, path).fields)
+            keys = ", ".join(f"{key}: …" for key in read_declaration(node.id, path).fields)
             return f"{{{keys}}}"
         value = _value(node.id, found[0]) if found else None
         return words(value, found[1]) if found and value is not None else node.id
@@ -178,7 +178,7 @@ def words(node: ast.expr, path: Path) -> str:
                 str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n) for n in inner
             )
         if outer == "Annotated":
-            return _annotated(inner, path)
+            return _annotation(inner, path)
         if outer == "Optional":
             return f"{words(inner[0], path)} or null"
         if outer in ("list", "tuple"):
@@ -188,7 +188,7 @@ def words(node: ast.expr, path: Path) -> str:
     return ast.unparse(node)
 
 
-def _annotated(inner: list[ast.expr], path: Path) -> str:
+def _annotation(inner: list[ast.expr], path: Path) -> str:
     base, limits = words(inner[0], path), []
     for call in inner[1:]:
         for keyword in call.keywords if isinstance(call, ast.Call) else []:
@@ -205,14 +205,14 @@ def _annotated(inner: list[ast.expr], path: Path) -> str:
     return f"{base}{', ' if many else ' '}{', '.join(limits)}".strip() if limits else base
 
 
-def _held(node: ast.expr, path: Path) -> str | None:
+def _held_role(node: ast.expr, path: Path) -> str | None:
     """The role of the components that a key of this type holds, also several of them or none."""
     for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
         if name in _ROLES:
             return _ROLES[name]
         found = _find(name, path)
         value = _value(name, found[0]) if found else None
-        if found and value is not None and (role := _held(value, found[1])):
+        if found and value is not None and (role := _held_role(value, found[1])):
             return role
     return None
 
@@ -253,7 +253,7 @@ def _gather(name: str, path: Path, into: Declared) -> None:
             into.places[item.target.id] = item, path
 
 
-def declared(class_name: str, path: Path) -> Declared:
+def read_declaration(class_name: str, path: Path) -> Declared:
     """Fields, facts and docstring of a class in a file, those of its bases included."""
     out = Declared()
     _gather(class_name, path, out)
@@ -284,4 +284,4 @@ def of_numbers(kind: str) -> bool:
 def declared_of(entry: registry.Entry) -> Declared:
     """What the class of a component of the catalogue declares."""
     class_name = component_class(entry.role, entry.name, entry.file)
-    return declared(class_name, entry.file) if class_name else Declared()
+    return read_declaration(class_name, entry.file) if class_name else Declared()

@@ -14,7 +14,7 @@ from typing import Any
 from components import registry
 from runner import CONF, conf_folders, plugins
 from runner.arguments import Parser, add_json
-from runner.catalogue.declarations import SETTINGS, Declared, declared, declared_of
+from runner.catalogue.declarations import SETTINGS, Declared, declared_of, read_declaration
 from runner.catalogue.partners import as_set, partners
 from runner.disk.yaml_comments import Key, read_file
 from runner.disk.yaml_limits import check_file, read_yaml
@@ -48,7 +48,7 @@ def read_keys(path: Path) -> tuple[list[Key], Any]:
         return read_file(path)
 
 
-def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
+def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
     """The components that an experiment's ``defaults`` list picks, itself or through the experiments it is derived from:
     role -> name, in the order of the roles."""
     found: dict[str, str] = {}
@@ -57,7 +57,7 @@ def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
             name = entry.removeprefix("/").removeprefix("experiment/")
             path = conf_folders.find("experiment", name)
             if name not in within and path is not None:
-                found |= chosen(read_yaml(path), (*within, name))
+                found |= selected_components(read_yaml(path), (*within, name))
             continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
             role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
@@ -66,7 +66,7 @@ def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
     return {role: found[role] for role in registry.CHOSEN if role in found}
 
 
-def _described(path: Path) -> Row:
+def _describe(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
         content = read_yaml(path)
@@ -75,7 +75,7 @@ def _described(path: Path) -> Row:
     if not isinstance(content, dict):
         return path.stem, "", ""
     line = content.get("description") or content.get("caption") or content.get("title") or ""
-    third = ", ".join(chosen(content).values()) or ", ".join(
+    third = ", ".join(selected_components(content).values()) or ", ".join(
         str(content[k]) for k in ("source", "where") if isinstance(content.get(k), str)
     )
     return path.stem, " ".join(str(line).split()), " ".join(third.split())
@@ -85,7 +85,7 @@ def rows(group: str) -> list[Row]:
     """(name, one line, paper or choice) of everything in a group."""
     if group in registry.ROLES:
         return [(entry.name, entry.sentence, entry.source) for entry in registry.catalogue(group)]
-    return [_described(_file(group, name)) for name in options(group)]
+    return [_describe(_file(group, name)) for name in options(group)]
 
 
 def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
@@ -111,13 +111,13 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
             print(f"  {name:<9} {value}")
 
 
-def explained(keys: list[Key], own: Declared) -> list[Key]:
+def explain_keys(keys: list[Key], own: Declared) -> list[Key]:
     """Keys of a component's YAML, each with its comment: its own there, or the one beside its declaration in a class that
     several components share."""
     return [key if key.comment else replace(key, comment=own.comments.get(key.path, "")) for key in keys]
 
 
-def _typed(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row]:
+def _key_rows(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row]:
     return [
         (f"{prefix}{key.path}", key.text, types.get(key.path, ""), key.comment)
         for key in keys
@@ -143,7 +143,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     path = _file(role, name)
     if as_json:
         keys, content = read_keys(path) if path.exists() else ([], {})
-        own_keys = _typed(explained(keys, own), own.fields)
+        own_keys = _key_rows(explain_keys(keys, own), own.fields)
         said = {"role": role, "name": name, "sentence": entry.sentence, "source": entry.source, "file": entry.file}
         print_json([{**said, "docstring": inspect.cleandoc(own.docstring), "keys": _as_objects(own_keys, content)}])
         return
@@ -159,7 +159,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
     keys, _ = read_keys(path)
-    print_table("", ("key", "default", "type", "meaning"), _typed(explained(keys, own), own.fields, f"{role}."))
+    print_table("", ("key", "default", "type", "meaning"), _key_rows(explain_keys(keys, own), own.fields, f"{role}."))
 
 
 def _show_file(group: str, name: str, as_json: bool) -> None:
@@ -167,26 +167,26 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
         raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
     path = _file(group, name)
     keys, content = read_keys(path)
-    _, line, third = _described(path)
+    _, line, third = _describe(path)
     if as_json:
-        print_json([{"group": group, "name": name, "sentence": line, "file": path, "choice": chosen(content),
+        print_json([{"group": group, "name": name, "sentence": line, "file": path, "choice": selected_components(content),
                      "content": content}])  # fmt: skip
         return
     print(f"{group}/{name}  {line}")
     use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(group, "")
     _print_facts([("use", use), ("file", os.path.relpath(path))])
     if group == "experiment":
-        _print_facts(chosen(content).items())
+        _print_facts(selected_components(content).items())
     else:
         _print_facts([("", third)])
     print()
-    print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _typed(keys, {})])
+    print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _key_rows(keys, {})])
 
 
 def _show_config(as_json: bool) -> None:
     keys, content = read_file(CONF / "config.yaml")
-    types = declared("Settings", SETTINGS).fields
-    found = [row for row in _typed(keys, types) if row[0] in types]
+    types = read_declaration("Settings", SETTINGS).fields
+    found = [row for row in _key_rows(keys, types) if row[0] in types]
     if as_json:
         print_json(_as_objects(found, content))
         return

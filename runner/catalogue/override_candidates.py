@@ -12,8 +12,8 @@ from typing import Any
 
 from components import registry
 from runner import CONF, conf_folders
-from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
-from runner.catalogue.list_and_show import chosen, describe, explained, options, read_keys
+from runner.catalogue.declarations import SETTINGS, Declared, component_class, read_declaration
+from runner.catalogue.list_and_show import describe, explain_keys, options, read_keys, selected_components
 from runner.disk.yaml_comments import Key, read_file
 from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError
@@ -35,18 +35,18 @@ def _choices(words: list[str]) -> dict[str, str]:
     picked: dict[str, str] = {}
     path = conf_folders.find("experiment", given.get("experiment", ""))
     if path is not None:
-        picked = chosen(read_yaml(path))
+        picked = selected_components(read_yaml(path))
     return picked | {role: given[role] for role in registry.CHOSEN if role in given}
 
 
 def _own(role: str, name: str, words: list[str]) -> Declared:
     """What the class of a component declares, or that of the run-level keys (role "")."""
     if not role:
-        return declared("Settings", SETTINGS)
+        return read_declaration("Settings", SETTINGS)
     if name in registry.names(role):
         return describe(role, name)[1]
     of_plugins = ((component_class(role, name, path), path) for path in _plugin_files(words))
-    return next((declared(cls, path) for cls, path in of_plugins if cls), Declared())
+    return next((read_declaration(cls, path) for cls, path in of_plugins if cls), Declared())
 
 
 def _plugin_files(words: list[str]) -> Iterator[Path]:
@@ -93,7 +93,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
         found: dict[str, str] = {}
         for name in names:
             own = _own(role, name, words)
-            for key in explained(_read(role, name)[0], own):
+            for key in explain_keys(_read(role, name)[0], own):
                 if key.path != "name":
                     ends = "=." if key.path in own.holds else "." if key.nested else "="
                     for end in ends:
@@ -108,7 +108,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
     return out
 
 
-def named(role: str) -> list[Candidate]:
+def component_candidates(role: str) -> list[Candidate]:
     """The components of a role, each with its sentence."""
     about = {entry.name: entry.sentence for entry in registry.catalogue(role)}
     return [(name, about.get(name, "")) for name in options(role)]
@@ -118,7 +118,7 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     """Values of ``key=``: names of a group, the members of a choice, true and false."""
     plain = key.lstrip("+~")
     if plain in registry.CHOSEN:
-        return named(plain)
+        return component_candidates(plain)
     if plain in ("experiment", "published"):
         return [(name, "") for name in options(plain)]
     if plain in ("hydra/launcher", "hydra/sweeper"):
@@ -148,7 +148,7 @@ def _members(own: Declared, key: str) -> list[Candidate]:
     kind = own.fields[key]
     none = [("null", "")] if kind.endswith(" or null") else []
     if key in own.holds:
-        return named(own.holds[key]) + none
+        return component_candidates(own.holds[key]) + none
     members = kind.removesuffix(" or null")
     out = ["true", "false"] if members == "true or false" else members.split(" | ") if " | " in members else []
     return [(value, "") for value in out] + none

@@ -8,16 +8,17 @@ from typing import Any, get_args
 from components import registry
 from components.contracts import attackers, roles
 from components.contracts.attackers import Evasion, Injection
-from components.contracts.plugins.calls import is_ours, watched
+from components.contracts.plugins.calls import is_ours, watch_class
 from components.contracts.plugins.declared import check_declared, is_foreign
 from components.contracts.roles import Component
 from components.contracts.user_code import raised_by_user, refusal
 from components.evaluation.threat import Grid, foreign_sizes, grid_of
+from components.old_names import adopt_old_methods
 from components.registry import CHOSEN
 from components.trouble import Misfit
-from runner.compose.parts import each, held_roles, known
+from runner.compose.parts import each, held_roles, known_keys
 from runner.compose.resolve import Resolved
-from runner.compose.validation import validated
+from runner.compose.validation import validate_model
 from runner.mistakes import ConfigError
 
 ROLE_OF: dict[type[Component], str] = {
@@ -25,7 +26,7 @@ ROLE_OF: dict[type[Component], str] = {
 }
 
 
-def built(role: str, values: dict[str, Any], where: str) -> Component:
+def build_component(role: str, values: dict[str, Any], where: str) -> Component:
     """A component from its full mapping.
 
     The keys of the threat that it is evaluated under are the run's: they are checked here, and it has none of them.
@@ -37,11 +38,11 @@ def built(role: str, values: dict[str, Any], where: str) -> Component:
 
 
 def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component, Grid | None]:
-    """``built``, and the sizes beside the own keys of an attacker with a threat (None: it has none)."""
-    holds = known(role, values, where).holds
+    """``build_component``, and the sizes beside the own keys of an attacker with a threat (None: it has none)."""
+    holds = known_keys(role, values, where).holds
     cls: type[Component] = registry.get(role, values["name"])
     if is_foreign(cls):
-        cls = _declared(role, values["name"], cls)
+        cls = _declare(role, values["name"], cls)
     grids: list[tuple[str, Grid]] = []  # of the attackers inside it, by name
 
     def one(inner: str, value: Any, path: str) -> Any:
@@ -62,7 +63,7 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
     held = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
     own = {k: v for k, v in (cls.before | values | held).items() if k not in cls.threat_keys}
     if not issubclass(cls, Evasion | Injection):
-        return validated(cls, own, where, cls.yaml_keys()), None
+        return validate_model(cls, own, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
     grid, attacker = _both_valid(grid_of(cls), threat, cls, own, where)
     if cls.one_threat and (told := foreign_sizes(grid, grids)):
@@ -76,8 +77,8 @@ def _is_optional(cls: type[Component], key: str) -> bool:
     return type(None) in get_args(field.annotation) or not field.is_required()
 
 
-def _declared(role: str, name: str, cls: type[Component]) -> type[Component]:
-    """The class of a user, whose declarations were checked, with its methods watched.
+def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
+    """The class of a user, whose declarations were checked, with its methods watched and old names of them known.
 
     Raises:
         ConfigError: a declaration is wrong; with the line of the class.
@@ -86,7 +87,8 @@ def _declared(role: str, name: str, cls: type[Component]) -> type[Component]:
         check_declared(role, name, cls)
     except Misfit as error:
         raise ConfigError(str(error)) from None
-    return watched(role, cls)
+    adopt_old_methods(cls)
+    return watch_class(role, cls)
 
 
 def _both_valid(
@@ -100,11 +102,11 @@ def _both_valid(
     complaints: list[str] = []
     grid = attacker = None
     try:
-        grid = validated(threat, sizes, where, cls.yaml_keys())
+        grid = validate_model(threat, sizes, where, cls.yaml_keys())
     except ConfigError as error:
         complaints += str(error).splitlines()
     try:
-        attacker = validated(cls, own, where, cls.yaml_keys())
+        attacker = validate_model(cls, own, where, cls.yaml_keys())
     except ConfigError as error:
         complaints += str(error).splitlines()
     if grid is None or attacker is None:
@@ -112,7 +114,7 @@ def _both_valid(
     return grid, attacker
 
 
-def held(component: Component, where: str) -> Iterator[tuple[str, Component]]:
+def held_components(component: Component, where: str) -> Iterator[tuple[str, Component]]:
     """The components that one holds itself: the key that holds each, and the component."""
     values = dict(component)
     for key in held_roles(type(component)):

@@ -18,7 +18,7 @@ from components.evaluation.threat import Threat, threat_of
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.data_state import data_state
-from runner.compose.draws_kept import check_draws, shortened
+from runner.compose.draws_kept import check_draws, shorten_for_smoke
 from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import with_mends
@@ -42,7 +42,7 @@ class Job(Identified):
     data_state: str | None  # what ``data`` depends on: see ``runner.compose.data_state``
 
     @property
-    def vectorised(self) -> bool:
+    def is_vectorised(self) -> bool:
         """Whether all replicates are computed at once, as a leading dimension, instead of one after the other."""
         own = self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
         return own or self.side_by_side
@@ -137,7 +137,7 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
         raise ConfigError(f"steps={settings.steps}: dataset={dataset.name} has only {length}")
     if settings.debug == "overfit" and dataset.poses() not in ("supervised", "unlabelled"):
         raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={dataset.name} is a {dataset.poses()}")
-    if settings.keep_predictions and (dataset.poses() != "supervised" or dataset.labelled() != "real"):
+    if settings.keep_predictions and (dataset.poses() != "supervised" or dataset.target_kind() != "real"):
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
         )
@@ -150,7 +150,7 @@ def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
         ConfigError: naming the key; an ``IncompatibleError`` where another component would do."""
     dataset: Dataset = parts["dataset"]
     attacked = _threat(values, parts) is not None
-    check_objective(settings, score_names(dataset.poses(), attacked, dataset.labelled()))
+    check_objective(settings, score_names(dataset.poses(), attacked, dataset.target_kind()))
     check_pairs(**parts)
     if settings.side_by_side or parts["inference"].variants():
         check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
@@ -172,12 +172,14 @@ def _composition(resolved: Resolved) -> Composition:
     def check(values: Values, parts: Parts) -> None:
         _check_whole(settings, values, parts)
 
-    def adjusted(values: Values) -> Values:
+    def adjust(values: Values) -> Values:
         for role in CHOSEN:
             if values.get(role) is not None:
                 refuse_untrusted(role, values[role], modules)
         whole = {"steps": settings.steps} | values
-        return {role: shortened(whole, set(explicit))[role] if settings.smoke else values[role] for role in values}
+        return {
+            role: shorten_for_smoke(whole, set(explicit))[role] if settings.smoke else values[role] for role in values
+        }
 
     asked: dict[str, Values] = {role: {} for role in CHOSEN}
     carried: dict[str, Values] = {role: {} for role in CHOSEN}
@@ -190,5 +192,5 @@ def _composition(resolved: Resolved) -> Composition:
             elif key != "name" and (key not in defaults or defaults[key] != value):
                 carried[role][key] = value
     values = {role: resolved.config.get(role) for role in CHOSEN}
-    return Composition(values, check, carried=carried, asked=asked, adjusted=adjusted,
+    return Composition(values, check, carried=carried, asked=asked, adjusted=adjust,
                        lacks_steps=lambda parts: _lacks_steps(settings, parts))  # fmt: skip

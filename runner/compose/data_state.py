@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from components import registry
-from runner.catalogue.declarations import component_class, declared
+from runner.catalogue.declarations import component_class, read_declaration
 
 
 def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
@@ -21,7 +21,7 @@ def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
     class_name = component_class("dataset", dataset, file) if file else None
     if not file or not class_name:
         return None
-    own = declared(class_name, file)
+    own = read_declaration(class_name, file)
     if own.facts.get("own_file"):
         return None
     if "identity" not in own.methods:

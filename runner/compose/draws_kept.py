@@ -17,7 +17,7 @@ def _left_out(keys: Mapping[str, Any]) -> str | None:
     return next((key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None)
 
 
-def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+def shorten_for_smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at least four draws.
 
     An experiment's smoke overrides know its own sampler; this serves the one that a user put in its place."""

@@ -18,12 +18,12 @@ from components.registry import CHOSEN, ROLES
 from runner import CONF, conf_folders
 from runner.compose.command_line import JOBS, misunderstood, not_installed, values_of, wrong_jobs
 from runner.compose.overrides import open_parts, search_path
-from runner.compose.resolve import misplaced
+from runner.compose.resolve import explain_misplaced
 from runner.disk.yaml_comments import read_file
 from runner.mistakes import ConfigError, nearest
 
 
-def parsed(argv: list[str]) -> list[Override]:
+def parse_overrides(argv: list[str]) -> list[Override]:
     """The overrides among the words of a command line that are well written."""
     parser = OverridesParser.create()
     found = []
@@ -75,7 +75,7 @@ def _inside_parts(word: str, cfg: DictConfig, known: list[str]) -> list[str]:
 def late_choice(argv: list[str]) -> str | None:
     """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
     by then, and Hydra would ignore it silently."""
-    swept = [o for o in parsed(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
+    swept = [o for o in parse_overrides(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
     if not swept:
         return None
     for name in values_of(swept[0]):
@@ -92,7 +92,7 @@ def late_choice(argv: list[str]) -> str | None:
 
 def wrong_launcher(argv: list[str]) -> str | None:
     """The complaint about a sweep's number of jobs at once, of which joblib would make a traceback."""
-    jobs = [o for o in parsed(argv) if o.key_or_group == JOBS]
+    jobs = [o for o in parse_overrides(argv) if o.key_or_group == JOBS]
     return wrong_jobs(jobs[-1].value()) if jobs else None
 
 
@@ -101,14 +101,14 @@ def explain(error: Exception, argv: list[str]) -> str:
     for text in argv:
         role, _, value = text.partition("=")
         if role.lstrip("+") in ROLES and role.lstrip("+") not in CHOSEN and value:
-            return misplaced(role.lstrip("+"), value)
+            return explain_misplaced(role.lstrip("+"), value)
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
         told = error.override if isinstance(error, OverrideParseException) else None
-        wrong = told or next((t for t in argv if "=" in t and not parsed([t])), "an override")
+        wrong = told or next((t for t in argv if "=" in t and not parse_overrides([t])), "an override")
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
     GlobalHydra.instance().clear()
-    overrides = parsed(argv)
+    overrides = parse_overrides(argv)
     keys = [key.path for key in read_file(CONF / "config.yaml")[0] if "." not in key.path]
     try:
         return (

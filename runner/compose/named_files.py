@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from runner.compose.parts import known, parts_inside
+from runner.compose.parts import known_keys, parts_inside
 from runner.mistakes import ConfigError
 
 
@@ -18,7 +18,7 @@ def note_checksums(role: str, values: dict[str, Any]) -> None:
         ConfigError: there is no such file, or it is another.
     """
     for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
-        for key, checksum in known(inner, part, where).reads.items():
+        for key, checksum in known_keys(inner, part, where).reads.items():
             asked, name = part.get(checksum), part.get(key)
             if name is None:
                 if asked is not None:

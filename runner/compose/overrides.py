@@ -17,7 +17,7 @@ from components import registry
 from components.registry import CHOSEN, ROLES
 from runner import CONF, conf_folders
 from runner.compose import guard
-from runner.compose.parts import known
+from runner.compose.parts import known_keys
 from runner.mistakes import ConfigError
 
 
@@ -40,7 +40,7 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
 
 def search_path() -> list[str]:
     """The override that makes Hydra look into the user's own folder of YAML files too."""
-    folder = conf_folders.added()
+    folder = conf_folders.user_folder()
     if folder is None:
         return []
     quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
@@ -63,7 +63,7 @@ def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
 def open_parts(node: Any, role: str, keys: list[str]) -> bool:
     """Opens the names that lie on the way to a key below a component's mapping; whether it leads into a part of it."""
     try:
-        inner = known(role, OmegaConf.to_container(node), role).holds.get(keys[0]) if len(keys) > 1 else None
+        inner = known_keys(role, OmegaConf.to_container(node), role).holds.get(keys[0]) if len(keys) > 1 else None
     except ConfigError:  # of a plug-in, which is not imported yet, or a mistake that is told later
         return False
     if inner is None or node.get(keys[0]) is None:
@@ -135,7 +135,9 @@ def _holds(node: DictConfig, role: str, keys: list[str]) -> bool:
     try:
         values = OmegaConf.to_container(node)
         roles = [role] if len(keys) == 1 else list(ROLES)
-        return any(registry.exists(r, str(node.get("name"))) and keys[-1] in known(r, values, r).holds for r in roles)
+        return any(
+            registry.exists(r, str(node.get("name"))) and keys[-1] in known_keys(r, values, r).holds for r in roles
+        )
     except ConfigError:
         return False
 

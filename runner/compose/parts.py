@@ -41,7 +41,7 @@ class Known:
     numbers: frozenset[str]  # keys that hold numbers and no text of the user's own
 
 
-def known(role: str, values: Any, where: str) -> Known:
+def known_keys(role: str, values: Any, where: str) -> Known:
     """Of the class that ``name`` of a component's mapping stands for.
 
     Raises:
@@ -71,7 +71,7 @@ def known(role: str, values: Any, where: str) -> Known:
 
 def _threat() -> dict[str, str]:
     """Types, in words, of the keys beside an attacker's own."""
-    return declarations.declared("Grid", declarations.THREAT).fields
+    return declarations.read_declaration("Grid", declarations.THREAT).fields
 
 
 def integers_of(cls: type[BaseModel]) -> frozenset[str]:
@@ -97,7 +97,7 @@ def _types(annotation: Any) -> set[type]:
 
 @cache
 def _of_text(role: str, name: str, file: Path) -> Known:
-    own = declarations.declared(declarations.component_class(role, name, file) or "", file)
+    own = declarations.read_declaration(declarations.component_class(role, name, file) or "", file)
     shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
     integers = frozenset(key for key, kind in own.fields.items() if declarations.of_integers(kind))
     numbers = frozenset(key for key, kind in own.fields.items() if declarations.of_numbers(kind))
@@ -130,16 +130,16 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def divided(value: Any, where: str) -> Any:
+def parse_ratio(value: Any, where: str) -> Any:
     """A number that somebody wrote as a ratio, ``8/255``, also inside lists and mappings; anything else as it is.
 
     Raises:
         ConfigError: it is divided by zero.
     """
     if isinstance(value, list):
-        return [divided(v, f"{where}.{i}") for i, v in enumerate(value)]
+        return [parse_ratio(v, f"{where}.{i}") for i, v in enumerate(value)]
     if isinstance(value, dict):
-        return {k: divided(v, f"{where}.{k}") for k, v in value.items()}
+        return {k: parse_ratio(v, f"{where}.{k}") for k, v in value.items()}
     if not isinstance(value, str) or value.count("/") != 1:
         return value
     try:
@@ -155,20 +155,22 @@ def with_numbers(role: str, values: Any, where: str) -> Any:
     """A component's mapping, and those inside it, in which ratios are numbers and every integer is written as one.
 
     Raises:
-        ConfigError: as ``divided``.
+        ConfigError: as ``parse_ratio``.
     """
     if isinstance(values, list):
         return [with_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
     if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
         return values
-    own = known(role, values, role)
-    found = {key: divided(value, f"{where}.{key}") if key in own.numbers else value for key, value in values.items()}
+    own = known_keys(role, values, role)
+    found = {
+        key: parse_ratio(value, f"{where}.{key}") if key in own.numbers else value for key, value in values.items()
+    }
     found = {key: whole(value) if key in own.integers else value for key, value in found.items()}
     held = {key: with_numbers(inner, found[key], f"{where}.{key}") for key, inner in own.holds.items() if key in found}
     return found | held
 
 
-def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
+def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
     """A component's mapping, with those inside it in full.
 
     A component whose class ``shares`` keys gives its own values of these to those inside it that have such a key.
@@ -176,7 +178,7 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
     Raises:
         ConfigError: a name that does not exist, or something that is neither a name nor a mapping with one.
     """
-    own = known(role, values, where)
+    own = known_keys(role, values, where)
     shared = {key: values[key] for key in own.shares if key in values}
 
     def one(inner: str, value: Any, path: str) -> Any:
@@ -185,9 +187,9 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
         if isinstance(value, list):
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
         given = {"name": value} if isinstance(value, str) else value
-        keys = known(inner, given, path).keys
+        keys = known_keys(inner, given, path).keys
         part = component_defaults(inner, given["name"]) | {k: v for k, v in shared.items() if k in keys} | given
-        return filled(inner, with_numbers(inner, part, path), path)
+        return fill_in(inner, with_numbers(inner, part, path), path)
 
     return values | {k: one(r, values[k], f"{where}.{k}") for k, r in own.holds.items() if k in values}
 
@@ -214,7 +216,7 @@ def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tupl
 
 def parts_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The same with the mapping of each."""
-    for key, inner in known(role, values, where).holds.items():
+    for key, inner in known_keys(role, values, where).holds.items():
         for path, part in each(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
                 yield path, inner, part

@@ -15,22 +15,22 @@ from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner import conf_folders
-from runner.compose.draws_kept import shortened
+from runner.compose.draws_kept import shorten_for_smoke
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
 from runner.compose.parts import (
     component_defaults,
-    divided,
-    filled,
+    fill_in,
     integers_of,
-    known,
+    known_keys,
     numbers_of,
+    parse_ratio,
     parts_inside,
     whole,
     with_numbers,
 )
 from runner.compose.settings import NOT_SIGNED, Settings
-from runner.compose.validation import as_written, validated
+from runner.compose.validation import as_written, validate_model
 from runner.mistakes import ConfigError, nearest, shown_path
 from runner.plugins import import_plugins
 from runner.record.inside import inside
@@ -98,7 +98,7 @@ def _with_numbers(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a ratio is divided by zero.
     """
-    run_level = {key: divided(config[key], key) for key in numbers_of(Settings) if key in config}
+    run_level = {key: parse_ratio(config[key], key) for key in numbers_of(Settings) if key in config}
     run_level |= {key: whole(value) for key, value in run_level.items() if key in integers_of(Settings)}
     return config | run_level | {role: with_numbers(role, config[role], role) for role in CHOSEN if role in config}
 
@@ -107,7 +107,7 @@ def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[
     """A role's mapping in full.  Where the user took another component than the experiment's own, what the experiment had
     set for its own and the other does not know is left out, and said so."""
     if role in explicit:
-        keys = known(role, values, role).keys
+        keys = known_keys(role, values, role).keys
         foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
         refuse_unknown_defaults(role, str(values["name"]), foreign, keys)
         if foreign:
@@ -115,7 +115,7 @@ def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[
                 f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
             )
             values = {k: v for k, v in values.items() if k not in foreign}
-    return filled(role, values, role)
+    return fill_in(role, values, role)
 
 
 def refuse_unknown_defaults(role: str, name: str, foreign: list[str], keys: Collection[str]) -> None:
@@ -151,7 +151,7 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
         import_plugins(config["plugins"])
     config = _with_numbers(config)
     if explicit is not None and config.get("smoke") is True:
-        config = shortened(_with_numbers(_smoke(config, explicit)), explicit)
+        config = shorten_for_smoke(_with_numbers(_smoke(config, explicit)), explicit)
     for role in CHOSEN:
         if f"{role}.name" in (explicit or ()) and isinstance(config.get(role), dict):
             name = config[role].get("name")
@@ -160,9 +160,9 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             )
     for role in ROLES:
         if role in config and role not in CHOSEN:
-            raise ConfigError(misplaced(role, config[role]))
+            raise ConfigError(explain_misplaced(role, config[role]))
     _refuse_large(config)
-    settings = validated(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
+    settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     for table in settings.paper_tables:
         if conf_folders.find("published", table) is None:
             raise ConfigError(f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}")
@@ -206,7 +206,7 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
     Raises:
         ConfigError: it is of another."""
     for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
-        for key in sorted(known(inner, part, where).imports):
+        for key in sorted(known_keys(inner, part, where).imports):
             module, colon, name = str(part.get(key)).partition(":")
             if module.endswith(".py"):
                 named = f"{Path(module).stem}:{name}" if colon else Path(module).stem
@@ -237,7 +237,7 @@ def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
     return found
 
 
-def misplaced(role: str, value: Any) -> str:
+def explain_misplaced(role: str, value: Any) -> str:
     """The complaint about a component of a role that lives only inside others, chosen for the whole run."""
     name = value.get("name", "…") if isinstance(value, dict) else value
     such = ROLES[role].given.format(name)

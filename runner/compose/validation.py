@@ -14,7 +14,7 @@ LONGEST = 10**20  # of an integer that is told with all its digits
 B = TypeVar("B", bound=BaseModel)
 
 
-def validated(build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None) -> B:
+def validate_model(build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None) -> B:
     """The model that ``values`` of the config's key ``where`` make; ``keys`` are all that may be given there.
 
     Raises:

@@ -72,11 +72,11 @@ class _Reader:
             inline, column = self._inline(mark.line, mark.column)
             words = [*self._above(key.start_mark.line, key.start_mark.column), inline]
             words += self._below(mark.line, column)
-            self.keys.append(Key(path, self._shown(value, block), " ".join(w for w in words if w), nested))
+            self.keys.append(Key(path, self._to_text(value, block), " ".join(w for w in words if w), nested))
             if isinstance(value, yaml.MappingNode) and nested:
                 self.read(value, f"{path}.")
 
-    def _shown(self, value: yaml.Node, block: bool) -> str:
+    def _to_text(self, value: yaml.Node, block: bool) -> str:
         if isinstance(value, yaml.MappingNode) and block:
             return ""
         if isinstance(value, yaml.SequenceNode) and block:

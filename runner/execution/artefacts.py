@@ -18,7 +18,7 @@ from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words
 from runner.record.atomic import write_text
-from runner.record.citations import BIBLIOGRAPHY, cited
+from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.inside import inside, real_file
 
 if TYPE_CHECKING:
@@ -104,4 +104,4 @@ def references(job: Job) -> str:
         if job.config.get(role):
             chosen |= {(inner, name) for _, inner, name in names_inside(role, job.config[role], role)}
     sources = [entry.source for role, name in chosen for entry in registry.catalogue(role) if entry.name == name]
-    return "\n\n".join(entry.body for entry in cited("; ".join(sources), BIBLIOGRAPHY)) + "\n"
+    return "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"

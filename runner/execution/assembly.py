@@ -34,8 +34,8 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
         ConfigError, Misfit: the attacker's sizes or the mode do not fit the problem, or its replicates not each other.
     """
     if not job.side_by_side:
-        return _loaded(job, rng, at_once)
-    splits = [_loaded(job, rng.of(r), 1) for r in range(at_once)]
+        return _load(job, rng, at_once)
+    splits = [_load(job, rng.of(r), 1) for r in range(at_once)]
     return SupervisedReplicates([split for split in splits if isinstance(split, Supervised)])
 
 
@@ -47,11 +47,11 @@ def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
             probabilities where logits belong.
     """
     if isinstance(problem, SupervisedReplicates):
-        return [_built(job, split, rng.of(r)) for r, split in enumerate(problem.splits)]
-    return _built(job, problem, rng)
+        return [_build_model(job, split, rng.of(r)) for r, split in enumerate(problem.splits)]
+    return _build_model(job, problem, rng)
 
 
-def _built(job: Job, problem: Problem, rng: Streams) -> Any:
+def _build_model(job: Job, problem: Problem, rng: Streams) -> Any:
     model = job.model.build(problem, rng)
     check_sizes(problem, model)
     if isinstance(problem, Supervised) and registry.file("model", job.model.name) is None:
@@ -59,7 +59,7 @@ def _built(job: Job, problem: Problem, rng: Streams) -> Any:
     return model
 
 
-def _loaded(job: Job, rng: Streams, at_once: int) -> Problem:
+def _load(job: Job, rng: Streams, at_once: int) -> Problem:
     settings = job.settings
     setting = Setting(
         data_dir=Path(settings.data_dir),
@@ -81,7 +81,7 @@ def _loaded(job: Job, rng: Streams, at_once: int) -> Problem:
         if isinstance(job.attacker, Contamination):
             if not isinstance(problem, Corruptible):
                 raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt")
-            problem = problem.attacked(job.attacker, rng)
+            problem = problem.attack(job.attacker, rng)
         if job.threat is not None:
             job.threat.check(problem)
         if not isinstance(problem, Attackable):

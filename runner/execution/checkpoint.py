@@ -80,7 +80,7 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any, device: tor
     if kind == "f":
         return float.fromhex(content)
     if kind == "d" and dataclasses.is_dataclass(template) and not isinstance(template, type):
-        return _typed({key["v"]: part for key, part in content}, tensors, template, device)
+        return _to_dataclass({key["v"]: part for key, part in content}, tensors, template, device)
     if kind == "d":
         of = template if isinstance(template, dict) else {}
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
@@ -95,7 +95,7 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any, device: tor
         ]
         return items if kind == "l" else tuple(items)
     if kind == "c":
-        return _typed(dict(content), tensors, template, device)
+        return _to_dataclass(dict(content), tensors, template, device)
     template.load_state_dict(unpack(content, tensors, None, device))
     return template
 
@@ -107,7 +107,7 @@ def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
     return Trace(torch.stack([unpack(row, tensors, None) for row in content]) if content else None)
 
 
-def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device) -> Any:
+def _to_dataclass(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device) -> Any:
     """A dataclass from the parts kept of it, or from the flat mapping that states were in the records of before.
 
     Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
@@ -117,7 +117,7 @@ def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, dev
         if name in parts:
             values[name] = unpack(parts[name], tensors, fresh, device)
         elif dataclasses.is_dataclass(fresh):  # what is a part of its own now lay among the others
-            values[name] = _typed(parts, tensors, fresh, device)
+            values[name] = _to_dataclass(parts, tensors, fresh, device)
     return dataclasses.replace(template, **values)
 
 

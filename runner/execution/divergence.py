@@ -16,7 +16,7 @@ from components.contracts.keys import RATES
 from components.contracts.roles import Inference, of_variants
 from components.trouble import NumericalTrouble
 from runner.execution.scores import Scores
-from runner.record.checks import combined
+from runner.record.checks import combine_checks
 from runner.record.lines import Line, read_lines
 
 WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")  # information that must stay finite
@@ -30,10 +30,12 @@ def naming_step(step: int, replicate: int) -> Iterator[None]:
     try:
         yield
     except NumericalTrouble as error:
-        raise named(error, step, replicate) from error
+        raise locate_trouble(error, step, replicate) from error
 
 
-def named(error: NumericalTrouble, step: int, replicate: int, inference: Inference | None = None) -> NumericalTrouble:
+def locate_trouble(
+    error: NumericalTrouble, step: int, replicate: int, inference: Inference | None = None
+) -> NumericalTrouble:
     """The same trouble, saying at which step of which replicate it came; keys that ``inference`` lacks are not offered."""
     keys = re.findall(r"\binference\.(\w+)", error.mend)
     lacks = inference is not None and keys and not any(key in dict(inference) for key in keys)
@@ -41,7 +43,7 @@ def named(error: NumericalTrouble, step: int, replicate: int, inference: Inferen
     return NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", mend)
 
 
-def diverged(error: NumericalTrouble, folder: Path | None) -> str:
+def explain_divergence(error: NumericalTrouble, folder: Path | None) -> str:
     """What to tell the user of a run in this folder that has."""
     saved = folder is not None and any((folder / "checkpoints").glob("*"))
     return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
@@ -64,7 +66,7 @@ def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> N
     """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks.
 
     A smaller rate is no help where the recorded objective has not become worse on the way."""
-    lost = [check for check in combined(facts, "run") if check["check"] == FINITE and check["passed"] is False]
+    lost = [check for check in combine_checks(facts, "run") if check["check"] == FINITE and check["passed"] is False]
     if lost:
         mend = SCALES if has_improved(read_lines(folder)) else _lower_rates(inference)
         raise NumericalTrouble(f"scores are not finite: {lost[0]['detail']}", mend)

@@ -16,7 +16,7 @@ from runner.compose.config import Job
 from runner.execution import checkpoint
 from runner.execution.announcements import Announcements
 from runner.execution.blocks import RowBlocks
-from runner.execution.divergence import check_finite, named, naming_step
+from runner.execution.divergence import check_finite, locate_trouble, naming_step
 from runner.execution.loop import Duty, Step
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
@@ -56,12 +56,12 @@ class Course:
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.began
 
-    def evaluated(self, step: int, phase: str, scores: Scores, told: Scores | None = None) -> None:
+    def report_evaluation(self, step: int, phase: str, scores: Scores, told: Scores | None = None) -> None:
         """Records and shows scores, and tells of them (or of ``told``) who watches the run, and may give it up."""
         replicate = self.rng.replicate
         self.record.line(step, replicate, self.seconds, phase, scores)
         self.record.flush()
-        self.live.evaluated(step, replicate, means(scores))
+        self.live.show_evaluation(step, replicate, means(scores))
         self.watch.tell(step, self.total, replicate, told or scores, self.record.facts["finished"])
 
 
@@ -82,7 +82,7 @@ def record_information(course: Course) -> Duty:
         try:  # no context manager here either
             check_finite(shown, inference, step.number)
         except NumericalTrouble as error:
-            raise named(error, step.number, replicate) from error
+            raise locate_trouble(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", shown)
         course.trace.append((step.number, {name: value for name, value in shown.items() if name in traced}))
@@ -102,7 +102,7 @@ def evaluate(course: Course, every: int) -> Duty:
             posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
             told = course.watch.under_attack(course.problem, posterior, course.rng, scores)
-        course.evaluated(step.number, "evaluation", scores, told)
+        course.report_evaluation(step.number, "evaluation", scores, told)
 
     return evaluate_now
 
@@ -113,7 +113,7 @@ def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
     return lambda step: step.last or not step.number % every
 
 
-def kept(course: Course) -> Callable[[Step], bool]:
+def checkpoint_rule(course: Course) -> Callable[[Step], bool]:
     """Whether a step leaves a checkpoint in this run: also where a signal came, or it was given up.  Asked after every step,
     so what it needs is at hand."""
     keeps, received, watch = leaves_checkpoint(course), course.received, course.watch
@@ -209,7 +209,7 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 @contextmanager
 def duties(course: Course) -> Iterator[list[Duty]]:
     """The list, in its order."""
-    keeps, settings = kept(course), course.job.settings
+    keeps, settings = checkpoint_rule(course), course.job.settings
     with profile(settings.debug == "profile", course.record) as profiling, saving(course, keeps) as save:
         yield [
             record_information(course),

@@ -36,8 +36,8 @@ from runner.execution.signals import Alone, Interrupted, Pruned, Received, noted
 from runner.execution.watch import Watch
 from runner.mistakes import ConfigError, RunFailure
 from runner.progress import Live
-from runner.record.checks import Kept, kept
-from runner.record.facts import gathered
+from runner.record.checks import Kept, to_rows
+from runner.record.facts import gather_scores
 from runner.record.lease import LeaseLost
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
@@ -67,7 +67,7 @@ class Run:
         self.alone = alone()
         self.handover = handed_over(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
-        self.vectorised: bool = self.record.facts.get("vectorised", job.vectorised)
+        self.vectorised: bool = self.record.facts.get("vectorised", job.is_vectorised)
         self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.was_done = self.record.state == "done"
@@ -119,7 +119,7 @@ class Run:
         if lost := self.record.rewind(replicate, step):
             console.announce("Damaged record", lost)
 
-    def _shown(self, total: int, replicate: int, live: list[Live]) -> Live:
+    def _show_progress(self, total: int, replicate: int, live: list[Live]) -> Live:
         """The display of the whole run, which each replicate starts again."""
         if live:
             live[0].restart(replicate)
@@ -127,7 +127,7 @@ class Run:
             live.append(Live(total, self.loops))
         return live[0]
 
-    def _traced(self, replicate: int) -> list[tuple[int, Scores]]:
+    def _resumed_trace(self, replicate: int) -> list[tuple[int, Scores]]:
         """What was recorded of a replicate's steps before it was resumed."""
         lines = read_lines(self.record.folder)
         return [(at["step"], at["metrics"]) for at in lines if (at["replicate"], at["phase"]) == (replicate, "train")]
@@ -154,10 +154,10 @@ class Run:
             console.show_facts(problem.describe())
             if "data_digest" not in self.record.facts:
                 self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
-        course = Course(job, self.record, self.handover, problem, rng, self._shown(total, replicate, live),
+        course = Course(job, self.record, self.handover, problem, rng, self._show_progress(total, replicate, live),
                         self.announcements, received, self.watch, total, before, blocks)  # fmt: skip
         if start:
-            course.trace.extend(self._traced(replicate))
+            course.trace.extend(self._resumed_trace(replicate))
         with duties(course) as beside:
             state = train(steps(inference, problem, state, rng, start, total), beside, state)
         posterior = inference.posterior(state)
@@ -176,7 +176,7 @@ class Run:
             checks = run_checks(
                 problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke, declared
             )
-        course.evaluated(total, "final", scores)
+        course.report_evaluation(total, "final", scores)
 
         def write() -> None:
             folder = self.record.folder
@@ -192,7 +192,7 @@ class Run:
                     if isinstance(posterior, WritesFiles):
                         self.record.facts["artefacts"] = write_files(folder, posterior)
 
-        return scores, [*kept("run", checks), *kept("attack", found.checks)], write
+        return scores, [*to_rows("run", checks), *to_rows("attack", found.checks)], write
 
     def _keep(
         self, replicate: int, scores: Scores, checks: list[Kept], write: Callable[[], None], seconds: float
@@ -247,7 +247,7 @@ class Run:
                     raise self.watch.given_up
             if self.alone is not None:
                 raise Alone(self.alone, self.loops)
-            record.facts["result"] = gathered(record.facts["finished"], self.vectorised)
+            record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference, record.folder)
             ending = {"state": "done"}
             shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # all of it is here

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from components.contracts.roles import Inference, Info, Problem
 from components.trouble import NumericalTrouble
-from runner.execution.divergence import named
+from runner.execution.divergence import locate_trouble
 from runner.execution.rng import Streams
 
 S = TypeVar("S")  # the state of an inference method
@@ -44,7 +44,7 @@ def steps(inference: Inference, problem: Problem, state: S, rng: Streams, start:
         try:  # no context manager: each step would pay for it
             state, info = inference.step(state, batch, rng)
         except NumericalTrouble as error:
-            raise named(error, number, rng.replicate, inference) from error
+            raise locate_trouble(error, number, rng.replicate, inference) from error
         yield Step(number, state, info, last=number == stop)
 
 

@@ -30,13 +30,13 @@ def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
         facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
-        recorded = _recorded(folder, facts, job.settings.replicates) if facts else {}
+        recorded = _recorded_lines(folder, facts, job.settings.replicates) if facts else {}
         if facts and len(recorded) > (len(best[2]) if best else 0):
             best = folder, facts, recorded
     return best
 
 
-def _recorded(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
+def _recorded_lines(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
     """The lines of each replicate below ``replicates`` that finished and whose record reaches to its end."""
     unwritten = facts.get("unwritten")  # its figures and files are missing
     lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates and int(r) != unwritten}
@@ -51,7 +51,7 @@ def take_over(record: Record, job: Job) -> str | None:
     Returns what to tell the user; None where nothing was found, where the user asked for ``fresh=true``, and where
     replicates are a dimension of the data (they share their random stream, and none stands alone).
     """
-    if record.state != "pending" or job.settings.fresh or job.vectorised:
+    if record.state != "pending" or job.settings.fresh or job.is_vectorised:
         return None
     found = finished_elsewhere(job)
     if found is None:
@@ -88,13 +88,13 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
 
 def gather(record: Record, job: Job) -> str | None:
     """Fills a record with what jobs of single replicates have finished; says so, or None where there is nothing new."""
-    if record.state == "done" or job.vectorised or alone() is not None:
+    if record.state == "done" or job.is_vectorised or alone() is not None:
         return None
     new = []
     for r in range(job.settings.replicates):
         folder = record_of(record.folder, r)
         facts = read(folder) if str(r) not in record.facts["finished"] and folder.is_dir() else None
-        recorded = {k: of for k, of in _recorded(folder, facts, r + 1).items() if k == str(r)} if facts else {}
+        recorded = {k: of for k, of in _recorded_lines(folder, facts, r + 1).items() if k == str(r)} if facts else {}
         if facts and recorded:
             _fill(record, folder, facts, recorded)
             if r == 0 and "data_digest" in facts:

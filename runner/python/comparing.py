@@ -69,12 +69,12 @@ def compare(
         found[label] = one
     labels, those = list(found), list(found.values())
 
-    def laid(rows: list[list[str]]) -> pd.DataFrame:
+    def lay_out(rows: list[list[str]]) -> pd.DataFrame:
         return pd.DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=labels)
 
     return Comparison(
-        settings=laid(config_rows(those, everything=False)),
-        facts=laid(fact_rows(those)),
+        settings=lay_out(config_rows(those, everything=False)),
+        facts=lay_out(fact_rows(those)),
         scores=_scores(found),
         tests=pd.DataFrame(list(_tests(found)), columns=list(TESTS)),
         notes=tuple(warnings(those)),
@@ -98,14 +98,14 @@ def _scores(found: dict[str, Compared]) -> pd.DataFrame:
 def _tests(found: dict[str, Compared]) -> Iterator[tuple[Any, ...]]:
     """A row for each metric and pair of runs that share replicates."""
     from runner.report.verdicts import compare as paired
-    from runner.report.verdicts import holm, numbered
+    from runner.report.verdicts import holm, scores_by_replicate
 
     for metric in metrics_of(found.values()):
         pairs: dict[str, tuple[str, str, Paired]] = {}
         for (a, one), (b, other) in combinations(found.items(), 2):
             if not are_paired(one, other):
                 continue
-            of_a, of_b = (numbered(run.result.get(metric) or ()) for run in (one, other))
+            of_a, of_b = (scores_by_replicate(run.result.get(metric) or ()) for run in (one, other))
             if (pair := paired(of_b, of_a, None)).n:
                 if exact := rows_test(one, other, metric):
                     pair = replace(pair, p_worse=exact.p)

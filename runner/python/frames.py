@@ -24,7 +24,7 @@ COLUMNS = ("id", "experiment", "dataset", "model", "inference", "attacker", "see
 LINES = ("replicate", "step", "phase", "metric", "value")
 
 
-def recorded(folder: Path) -> pd.DataFrame:
+def recorded_values(folder: Path) -> pd.DataFrame:
     """Every value that a run recorded: replicate, step, phase, metric, value."""
     import pandas as pd
 

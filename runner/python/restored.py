@@ -53,7 +53,7 @@ class Restored:
         return problem, posterior, rng
 
 
-def restored(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
+def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
     """Of the newest checkpoint in the folder of a record, whose run.json has these facts.
 
     Checkpoints of the replicate that was computed last are kept, and of none before it.
@@ -74,7 +74,7 @@ def restored(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
             said += f", its replicates were taken over from run {taken['run'][:12]}"
         raise RunFailure(f"{folder}: no posterior without a checkpoint, and {said}; {again}")
     rng = Streams(job.settings.seed, found["replicate"], torch.device(job.settings.device))
-    vectorised = facts.get("vectorised", job.vectorised)
+    vectorised = facts.get("vectorised", job.is_vectorised)
     try:
         problem = load_problem(job, rng, job.settings.replicates if vectorised else 1)
         model = build_model(job, problem, rng)

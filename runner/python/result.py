@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import compare as records
-from runner.record.checks import combined
+from runner.record.checks import combine_checks
 from runner.record.facts import RunState
 from runner.record.record import find
 from runner.standard_error import mean_se
@@ -73,16 +73,16 @@ class Result:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """All that was recorded: replicate, step, phase (train, evaluation, final), metric, value."""
-        from runner.python.frames import recorded
+        from runner.python.frames import recorded_values
 
-        return recorded(self.record)
+        return recorded_values(self.record)
 
     @cached_property
     def checks(self) -> pd.DataFrame:
         """What was checked of the run and of its attack: about, check, passed (None: not checked), detail."""
         import pandas as pd
 
-        return pd.DataFrame(combined(self.compared.facts), columns=["about", "check", "passed", "detail"])
+        return pd.DataFrame(combine_checks(self.compared.facts), columns=["about", "check", "passed", "detail"])
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -96,16 +96,16 @@ class Result:
 
     # ---- what was learnt ---------------------------------------------------------------------------------------------
     @cached_property
-    def _restored(self) -> Restored:
+    def _restore(self) -> Restored:
         from components.trouble import DataUnavailable, NumericalTrouble
         from runner import console
         from runner.python.rebuilding import job_of
 
         try:
-            from runner.python.restored import restored
+            from runner.python.restored import restore_run
 
             with console.quietly():
-                return restored(job_of(self.record, self._data_dir), self.record, self.compared.facts)
+                return restore_run(job_of(self.record, self._data_dir), self.record, self.compared.facts)
         except DataUnavailable as error:
             raise ConfigError(str(error)) from None
         except NumericalTrouble as error:
@@ -119,17 +119,17 @@ class Result:
 
         Raises:
             ConfigError, RunFailure: its data, or a checkpoint, are not there."""
-        return self._restored.posterior
+        return self._restore.posterior
 
     @property
     def problem(self) -> Problem:
         """The data, loaded again, as that replicate saw them.  Raises as ``posterior``."""
-        return self._restored.problem
+        return self._restore.problem
 
     @property
     def replicate(self) -> int:
         """Whose posterior it is, counted from 0."""
-        return self._restored.replicate
+        return self._restore.replicate
 
     def predict(self, x: Any, *, replicate: int | None = None, variant: str | None = None) -> Predictive:
         """Posterior predictive at inputs x [B, D] (a tensor, an array, a frame), in the units of ``problem.test``: a mixture
@@ -146,7 +146,7 @@ class Result:
         from components.contracts.posteriors import Predicts
         from components.problems.supervised import Supervised
 
-        problem, posterior, rng = self._restored.one(replicate, variant)
+        problem, posterior, rng = self._restore.one(replicate, variant)
         if not isinstance(problem, Supervised) or not isinstance(posterior, Predicts):
             raise ConfigError(
                 f"predict: {self.experiment} is a {problem.kind} problem, which has no labels to predict; ask its posterior, "
@@ -172,7 +172,7 @@ class Result:
         from components.trouble import Misfit
 
         try:
-            return inference_groups(self.problem, self.posterior, self._restored.rng, self._restored.model)
+            return inference_groups(self.problem, self.posterior, self._restore.rng, self._restore.model)
         except Misfit as error:
             raise ConfigError(f"inference_data: {error}") from None
 

@@ -38,14 +38,14 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
     """
     words = _words(experiment, overrides, keys)
     with console.quietly(), conf_folders.of_this_command():
-        resolved = _composed(words)
+        resolved = _compose(words)
         found = find_done(resolved)
         if found is not None:
             _say(found[0].notes)
             console.announce_trouble(made_sure(found[0].settings, found[0].folder))
             return result_of(found[0].folder, was_done=True)
         with _threads():
-            return _worked(resolved, words)
+            return _run_resolved(resolved, words)
 
 
 def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, Any]) -> list[str]:
@@ -70,7 +70,7 @@ def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, A
     return words
 
 
-def _composed(words: list[str]) -> Resolved:
+def _compose(words: list[str]) -> Resolved:
     """The config in full.
 
     Raises:
@@ -81,7 +81,7 @@ def _composed(words: list[str]) -> Resolved:
     from omegaconf.errors import OmegaConfBaseException
 
     from runner.compose import guard
-    from runner.compose.errors import explain, parsed
+    from runner.compose.errors import explain, parse_overrides
     from runner.compose.overrides import compose_in_full, explicit_keys, without_hydra
     from runner.compose.resolve import resolve
 
@@ -95,17 +95,17 @@ def _composed(words: list[str]) -> Resolved:
         except (HydraException, OmegaConfBaseException, ValueError) as error:
             if type(error) is ValueError and "Config group override" not in str(error):
                 raise
-            if swept := [o.input_line for o in parsed(argv) if o.is_sweep_override()]:
+            if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
                 raise ConfigError(f"{swept[0]}: several values are a sweep; call run once for each") from None
             raise ConfigError(explain(error, argv)) from None
         return resolve(*given, explicit_keys(argv))
 
 
-def _worked(resolved: Resolved, words: list[str]) -> Result:
+def _run_resolved(resolved: Resolved, words: list[str]) -> Result:
     """Does what is left of it."""
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner.compose.config import build
-    from runner.execution.divergence import diverged
+    from runner.execution.divergence import explain_divergence
     from runner.execution.execute import Run
     from runner.execution.memory import keep_freed_memory
 
@@ -127,7 +127,7 @@ def _worked(resolved: Resolved, words: list[str]) -> Result:
     except DataUnavailable as error:
         raise ConfigError(str(error)) from None
     except NumericalTrouble as error:
-        raise RunFailure(diverged(error, folder)) from None
+        raise RunFailure(explain_divergence(error, folder)) from None
 
 
 @contextmanager

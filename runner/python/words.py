@@ -10,7 +10,7 @@ from os import PathLike, fspath
 
 from components import registry
 from components.registry import CHOSEN
-from runner.compose.parts import component_defaults, known
+from runner.compose.parts import component_defaults, known_keys
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.mistakes import ConfigError
 
@@ -25,7 +25,7 @@ def words_of(keys: Mapping[str, object]) -> list[str]:
         ConfigError: a value that no YAML holds, or more of them than a file may hold.
     """
     refuse_too_large(keys)
-    return [f"{key}={written(value, key)}" for key, value in flat(keys, chosen_names(keys))]
+    return [f"{key}={to_override(value, key)}" for key, value in flat(keys, chosen_names(keys))]
 
 
 def refuse_too_large(keys: Mapping[str, object]) -> None:
@@ -63,7 +63,7 @@ def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
         for key in keys[:-1]:
             node = node.get(key) if isinstance(node, Mapping) else None
         if isinstance(node, Mapping) and keys[-1] in node:
-            holds_part = keys[0] in known(role, {"name": name}, role).holds
+            holds_part = keys[0] in known_keys(role, {"name": name}, role).holds
             defaults.append(not holds_part and (node[keys[-1]] is None or node[keys[-1]] == {}))
     return bool(defaults) and all(defaults)
 
@@ -93,7 +93,7 @@ def flat(
             yield path, value
 
 
-def written(value: object, key: str) -> str:
+def to_override(value: object, key: str) -> str:
     """A value as Hydra's grammar has it.
 
     Raises:
@@ -103,21 +103,21 @@ def written(value: object, key: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | PathLike):
-        return _quoted(str(fspath(value)))
+        return _quote(str(fspath(value)))
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real):
         return repr(float(value)) if math.isfinite(value) else str(float(value))
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{k}:{written(v, f'{key}.{k}')}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{k}:{to_override(v, f'{key}.{k}')}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(written(v, f"{key}.{i}") for i, v in enumerate(value)) + "]"
+        return "[" + ",".join(to_override(v, f"{key}.{i}") for i, v in enumerate(value)) + "]"
     raise ConfigError(
         f"{key}: {type(value).__name__} is nothing that a config holds; give numbers, words, lists or dicts"
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
     escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")  # a backslash counts before a quote alone

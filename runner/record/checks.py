@@ -13,12 +13,12 @@ MOST = 3  # failed checks that a line names
 Kept = dict[str, Any]  # about ("run" or "attack"), check, passed (null: not checked), detail
 
 
-def kept(about: str, checks: Iterable[Check]) -> list[Kept]:
+def to_rows(about: str, checks: Iterable[Check]) -> list[Kept]:
     """Checks as they are written."""
     return [{"about": about, "check": c.name, "passed": c.passed, "detail": c.detail} for c in checks]
 
 
-def combined(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
+def combine_checks(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
     """Each check once for all replicates: the first that failed, with how many did; about the run, or the attack, alone."""
     replicates = list((facts.get("checks") or {}).values())
     found: dict[tuple[str, str], list[Kept]] = {}
@@ -34,18 +34,18 @@ def combined(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
     return out
 
 
-def failed(facts: dict[str, Any]) -> list[str]:
+def failed_checks(facts: dict[str, Any]) -> list[str]:
     """Names of the checks that failed in some replicate."""
-    return _failed(combined(facts))
+    return _failed_checks(combine_checks(facts))
 
 
-def _failed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def _failed_checks(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [check["check"] for check in rows if check["passed"] is False]
 
 
 def tally(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many passed, failed or were not checked."""
-    if lost := len(_failed(rows)):
+    if lost := len(_failed_checks(rows)):
         return f"{lost} of {len(rows)} failed"
     unknown = sum(check["passed"] is None for check in rows)
     return f"{len(rows) - unknown} passed, {unknown} not checked" if unknown else f"all {len(rows)} passed"
@@ -53,9 +53,9 @@ def tally(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def verdict(facts: dict[str, Any]) -> str:
     """In a few words; empty for a record that knows of no checks."""
-    rows = combined(facts)
+    rows = combine_checks(facts)
     if not rows:
         return ""
-    names = _failed(rows)
+    names = _failed_checks(rows)
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return tally(rows) + (f": {'; '.join(names[:MOST])}{more}" if names else "")

@@ -28,7 +28,7 @@ class BibEntry:
     names: tuple[str, ...]
     year: str
 
-    def cited(self) -> re.Pattern[str]:
+    def pattern(self) -> re.Pattern[str]:
         """What a text says that cites it."""
         names = [re.escape(name) for name in self.names if name != "others"]
         first, rest = names[0], "|".join(names[1:])
@@ -61,6 +61,6 @@ def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
     return tuple(found)
 
 
-def cited(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:
+def cited_entries(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:
     """The entries that a text cites, in the order of the file."""
-    return [entry for entry in entries(path) if entry.names and entry.cited().search(text)]
+    return [entry for entry in entries(path) if entry.names and entry.pattern().search(text)]

@@ -12,7 +12,7 @@ from typing import Any
 from components.metrics.names import better
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
-from runner.record.checks import failed, verdict
+from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.record.facts import UnreadableRecordError, load_facts, read_config
 from runner.record.lines import readable_lines
@@ -177,7 +177,7 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
     """Each metric's difference of every run from the first; where replicates are paired and five or more, p of the
     two-sided signed-rank test, and of several runs also p after Holm's correction for their number; of single replicates
     p of McNemar's exact test, where the outcomes of test labels are kept."""
-    from runner.report.verdicts import compare, holm, numbered
+    from runner.report.verdicts import compare, holm, scores_by_replicate
 
     first, others = runs[0], runs[1:]
     rows = []
@@ -186,7 +186,7 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
         for run in others:
             a, b = first.result.get(name), run.result.get(name)
             if a and b and are_paired(first, run) and len(a) == len(b) > 1:
-                tested[run.label] = compare(numbered(b), numbered(a), None)
+                tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a), None)
         corrected = holm(tested)
         for run in others:
             a, b = first.result.get(name), run.result.get(name)
@@ -211,7 +211,7 @@ def warnings(runs: list[Compared]) -> list[str]:
     if len({bool(run.facts.get("smoke")) for run in runs}) > 1:
         said.append("some are smoke runs (tiny data, few steps): the results do not compare")
     for run in runs:
-        if names := failed(run.facts):
+        if names := failed_checks(run.facts):
             said.append(
                 f"{run.label} failed checks ({'; '.join(names)}): its results are not to be trusted as they are"
             )

@@ -42,7 +42,7 @@ SINCE: dict[str, type | tuple[type, ...]] = {  # what some records have
 CHECK = {"about", "check", "passed", "detail"}
 
 
-def gathered(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict[str, list[float]]:
+def gather_scores(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict[str, list[float]]:
     """Each metric's value per replicate, NaN for a replicate that does not have it."""
     if vectorised:
         return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
@@ -51,7 +51,7 @@ def gathered(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict[str,
     return {k: [finished[r].get(k, math.nan) for r in order] for k in names}
 
 
-def _believed(facts: Any) -> bool:
+def _is_valid(facts: Any) -> bool:
     """Whether what is there has the form of what is written, and a result is that of the replicates.
 
     Raises:
@@ -66,7 +66,7 @@ def _believed(facts: Any) -> bool:
         return False  # no replicate came to its end
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
         return True
-    result = gathered(facts["finished"], facts["vectorised"])
+    result = gather_scores(facts["finished"], facts["vectorised"])
     return json.dumps(result, sort_keys=True) == json.dumps(facts["result"], sort_keys=True)  # as text: NaN is NaN
 
 
@@ -124,7 +124,7 @@ def load_facts(folder: Path) -> dict[str, Any] | None:
     """
     try:
         facts = json.loads(read_plain(folder / NAME))
-        return facts if _believed(facts) else None
+        return facts if _is_valid(facts) else None
     except PermissionError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

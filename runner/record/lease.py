@@ -69,7 +69,7 @@ def place() -> str:
     return f"{platform.node()} {boot} {space}" if boot else ""
 
 
-def started(process: int) -> str:
+def process_start(process: int) -> str:
     """When a process began, in ticks since the machine did; empty: unknown, or it is no more."""
     after_name = _read("/proc", str(process), "stat").rpartition(")")[2].split()
     return after_name[19] if len(after_name) > 19 else ""
@@ -111,11 +111,11 @@ def _void(path: Path, of: Holder, touched: float) -> bool:
     if of.place and of.place == place():
         if of.process == os.getpid():
             return of.token not in _live
-        return not alive(of.process) or started(of.process) not in ("", of.start)
+        return not alive(of.process) or process_start(of.process) not in ("", of.start)
     return clock(path.parent) - touched > STALE
 
 
-def held(path: Path) -> bool:
+def is_leased(path: Path) -> bool:
     """Whether some process works in a run's folder, as far as can be told now."""
     try:
         found = holder(path)
@@ -181,7 +181,7 @@ def _give_back(path: Path, mine: Holder, done: threading.Event, owner: int) -> N
             path.unlink()
 
 
-def _made(path: Path, mine: Holder) -> bool:
+def _create_lease(path: Path, mine: Holder) -> bool:
     """Makes a lease where there is none; False: somebody was first."""
     own = path.with_name(f"{path.name}.{mine.token}")
     try:
@@ -201,12 +201,12 @@ def _made(path: Path, mine: Holder) -> bool:
         own.unlink(missing_ok=True)
 
 
-def _replaced(path: Path, old: str, mine: Holder) -> bool:
+def _replace_lease(path: Path, old: str, mine: Holder) -> bool:
     """Takes the place of a void lease of token ``old``; False: another waiter was first.
 
     Whoever makes ``.lock.<old>.claim`` may replace it, if it is still there then."""
     claim = path.with_name(f"{path.name}.{old}.claim")
-    if not _made(claim, mine):
+    if not _create_lease(claim, mine):
         left = holder(claim)
         if left is None or _void(claim, *left):  # its maker was killed between two operations
             claim.unlink(missing_ok=True)
@@ -223,7 +223,7 @@ def _replaced(path: Path, old: str, mine: Holder) -> bool:
         claim.unlink(missing_ok=True)
 
 
-def taken(folder: Path, signature: str) -> Lease:
+def take_lease(folder: Path, signature: str) -> Lease:
     """The lease of a run's folder, in the name of this process.
 
     One of another machine that has not been touched lately is watched until it is touched, or void.
@@ -232,16 +232,16 @@ def taken(folder: Path, signature: str) -> Lease:
         ConfigError: another process holds it.
     """
     path, process = folder / NAME, os.getpid()
-    mine = Holder(platform.node(), place(), process, started(process), uuid.uuid4().hex)
+    mine = Holder(platform.node(), place(), process, process_start(process), uuid.uuid4().hex)
     _live.add(mine.token)  # before it is seen in a file: another thread of ours would take it for one left behind
     try:
-        return _won(path, mine, signature)
+        return _finish_claim(path, mine, signature)
     except BaseException:
         _live.discard(mine.token)
         raise
 
 
-def _won(path: Path, mine: Holder, signature: str) -> Lease:
+def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
     from runner import console  # rich, only where a run is about to start
 
     folder = path.parent
@@ -249,10 +249,10 @@ def _won(path: Path, mine: Holder, signature: str) -> Lease:
     while True:
         found = holder(path)
         if found is None:
-            if _made(path, mine) or (path.exists() and holder(path) is None and _replaced(path, "", mine)):
+            if _create_lease(path, mine) or (path.exists() and holder(path) is None and _replace_lease(path, "", mine)):
                 break
         elif _void(path, *found):
-            if _replaced(path, found[0].token, mine):
+            if _replace_lease(path, found[0].token, mine):
                 break
         else:
             of, touched = found

@@ -25,7 +25,7 @@ HOLDS: dict[str, type | tuple[type, ...]] = {
 Line = dict[str, Any]
 
 
-def _parsed(text: bytes) -> Line | None:
+def _parse_line(text: bytes) -> Line | None:
     try:
         line = json.loads(text)
     except ValueError:
@@ -42,7 +42,7 @@ def read_lines(folder: Path) -> list[Line]:
         raise
     except OSError:  # there is none, or it is no file
         return []
-    return [line for text in content.split(b"\n") if (line := _parsed(text)) is not None]
+    return [line for text in content.split(b"\n") if (line := _parse_line(text)) is not None]
 
 
 def readable_lines(folder: Path) -> list[Line]:
@@ -130,13 +130,13 @@ class Lines:
         if not path.exists():
             return f"{NAME} was missing: what it said of the steps before is lost" if finished or step > 0 else None
 
-        def kept(line: Line) -> bool:
+        def is_kept(line: Line) -> bool:
             own = line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
             return own or line["replicate"] in finished
 
         before = read_plain(path)
-        parsed = [_parsed(text) for text in before.split(b"\n")]
-        lines = [line for line in parsed if line is not None and kept(line)]
+        parsed = [_parse_line(text) for text in before.split(b"\n")]
+        lines = [line for line in parsed if line is not None and is_kept(line)]
         if before != b"".join(map(_text, lines)):
             write_lines(self.folder, lines)
         broken = parsed[:-1].count(None)  # the last was cut short by a crash

@@ -14,7 +14,7 @@ from runner.disk.plain_file import open_plain
 TRIES, PAUSE = 6, 0.05  # and the seconds between them
 
 
-def held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether some process holds a lock."""
     try:
         with open_plain(path) as file:
@@ -26,7 +26,7 @@ def held(path: Path) -> bool:
     return False
 
 
-def grabbed(path: Path) -> IO[str] | None:
+def try_lock(path: Path) -> IO[str] | None:
     """The lock, open and held as long as the file is open; None: another process holds it."""
     file = path.open("a+", errors="replace")
     try:
@@ -38,9 +38,9 @@ def grabbed(path: Path) -> IO[str] | None:
 
 
 def grabbed_soon(path: Path) -> IO[str] | None:
-    """``grabbed``, tried again for a moment: whoever holds the lock may only be looking whether it is held."""
+    """``try_lock``, tried again for a moment: whoever holds the lock may only be looking whether it is held."""
     for left in reversed(range(TRIES)):
-        if (file := grabbed(path)) is not None:
+        if (file := try_lock(path)) is not None:
             return file
         if left:
             time.sleep(PAUSE)

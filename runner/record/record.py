@@ -29,7 +29,7 @@ from runner.record.inside import refuse_links
 from runner.record.lines import Lines
 from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
-from runner.tracking.store import masked
+from runner.tracking.store import mask_secrets
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -82,7 +82,7 @@ def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
     )
 
 
-def _begun(job: Job) -> dict[str, Any]:
+def _initial_facts(job: Job) -> dict[str, Any]:
     """Facts of a run that has done nothing yet."""
     return {
         "state": "pending",
@@ -127,7 +127,7 @@ class Record:
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
             refuse_links(job.folder)
-            record._lease = lease.taken(job.folder, job.signature)
+            record._lease = lease.take_lease(job.folder, job.signature)
             remove_orphans(job.folder)
             record._find(job)
             if record.state != "done":
@@ -138,7 +138,7 @@ class Record:
                     "versions": code.versions(),
                     "hardware": _hardware(job.settings.device),
                     "threads": job.settings.threads,
-                    "command": [masked(word) for word in (sys.argv[1:] if command is None else command)],
+                    "command": [mask_secrets(word) for word in (sys.argv[1:] if command is None else command)],
                 }
                 write_text(job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
                 record.save()
@@ -154,7 +154,7 @@ class Record:
         if found is not None and whole and not job.settings.fresh and not found.get("clearing"):
             self.facts = found
             return
-        self.facts = _begun(job)
+        self.facts = _initial_facts(job)
         if not traces(self.folder):
             return
         if job.settings.fresh or (found is not None and whole):
@@ -168,7 +168,7 @@ class Record:
         lost = self.folder / facts.NAME
         if there := lost.exists():
             lost.replace(lost.with_name(f"{facts.NAME}.damaged"))
-        self.facts |= rebuilt(self.folder, job.vectorised)
+        self.facts |= rebuilt(self.folder, job.is_vectorised)
         self.note = (
             f"run.json of {job.signature} {'was damaged and is kept as run.json.damaged' if there else 'was missing'}; "
             "it is rebuilt from the recorded lines and the checkpoints"

@@ -7,10 +7,10 @@ from collections import Counter
 from typing import Any
 
 from runner.compose.settings import that_count
-from runner.record.checks import failed, verdict
+from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.report.origin import Origin
-from runner.report.results import Cell, Laid, pooled
+from runner.report.results import Cell, Laid, describe_replicates
 from runner.study.definition import CENTRES, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
@@ -19,7 +19,7 @@ EARLIER = "of earlier scores: "  # before what is known of them
 COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse", "differs": "worse"}
 
 
-def _signed(value: float, digits: int) -> str:
+def _format_signed(value: float, digits: int) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
@@ -29,8 +29,8 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     view = {
         "column": cell.column,
         "value": summary.mean if summary and math.isfinite(summary.mean) else "",
-        "ours": cell.shown(spec) + mark if summary else "",
-        "exact": cell.shown(spec, more=2) + mark if summary else "",
+        "ours": cell.format(spec) + mark if summary else "",
+        "exact": cell.format(spec, more=2) + mark if summary else "",
         "n": summary.n if summary else None,
         "printed": cell.number.text if cell.number else "",
         "bold": cell.bold,
@@ -38,17 +38,17 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
         "why": cell.verdict.why,
         "verdict": str(cell.verdict),
         "colour": COLOURS.get(cell.verdict.word, "grey"),
-        "in_se": _signed(cell.verdict.in_se, 1) if cell.verdict.in_se is not None else "",
+        "in_se": _format_signed(cell.verdict.in_se, 1) if cell.verdict.in_se is not None else "",
         "difference": "",
         "difference_in_se": "",
     }
     if pair is not None and pair.n > 1 and pair.se is not None:
-        view["difference"] = f"{_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
+        view["difference"] = f"{_format_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
         p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
-        apart = f"{_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
+        apart = f"{_format_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
         view["difference_in_se"] = f"{apart}{p}"
     elif pair is not None and cell.by_label is not None:
-        view["difference"] = _signed(pair.difference, digits + 1)
+        view["difference"] = _format_signed(pair.difference, digits + 1)
         view["difference_in_se"] = str(cell.by_label)
     return view
 
@@ -59,11 +59,11 @@ def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
     for row, cells in laid.rows:
         views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
-        first = row.printed != previous
+        first = row.published_label != previous
         own = differs.get(row.name, "")
         rows.append({"name": row.name, "label": row.label, "preset": row.preset, "cells": views, "first": first,
                      "compared": compared, "differs": own})  # fmt: skip
-        previous = row.printed
+        previous = row.published_label
     columns = laid.spec.columns
     return {
         "name": laid.spec.name,
@@ -134,7 +134,7 @@ def provenance(
     versions = ({k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done)
     return [
         ("data", each(f["data"] for f in done)),
-        ("replicates", pooled(study, [f["replicates"] for f in done])),
+        ("replicates", describe_replicates(study, [f["replicates"] for f in done])),
         ("runs", ", ".join(f"{n} {state}" for state, n in states.items()) + f"; {hours:.1f} h of computing"),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(that_count(snapshot.extra)) or "none"),
@@ -170,7 +170,7 @@ def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, An
             f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
             "other and not compared."
         )
-    doubted = [lost for run in runs if (lost := failed(run["facts"]))]
+    doubted = [lost for run in runs if (lost := failed_checks(run["facts"]))]
     if doubted:
         counts = Counter(name for lost in doubted for name in lost)
         names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())

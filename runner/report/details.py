@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from runner.record.checks import combined
+from runner.record.checks import combine_checks
 from runner.record.code import has_changes
 from runner.record.compare import flat
 from runner.record.facts import is_readable, is_there
@@ -39,7 +39,10 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
             "title": ", ".join(filter(None, [row.name, cell.column])),
             "verdict": str(cell.verdict),
             "data": cell.data,
-            "scores": [[seed, r, score] for (seed, r), score in zip(sorted(cell.values), _sorted(cell.values), strict=True)],
+            "scores": [
+                [seed, r, score]
+                for (seed, r), score in zip(sorted(cell.values), _sorted_values(cell.values), strict=True)
+            ],
             "runs": [index[place] for place in cell.folders if place in index],
             "earlier": cell.earlier,
         }
@@ -54,7 +57,7 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
     return {"cells": cells, "runs": said, "shared": shared}
 
 
-def _sorted(values: dict[tuple[int, int], float]) -> list[float | None]:
+def _sorted_values(values: dict[tuple[int, int], float]) -> list[float | None]:
     return numbers(values[key] for key in sorted(values))
 
 
@@ -85,7 +88,7 @@ def _run(
     }
     checks = [
         {"mark": {True: "✓", False: "✗", None: "–"}[c["passed"]], "text": f"{c['check']}: {c['detail']}"}
-        for c in combined(facts)
+        for c in combine_checks(facts)
     ]
     return {
         "name": run.name,
@@ -94,7 +97,7 @@ def _run(
         "settings": {key: value for key, value in config.items() if key not in shared},
         "provenance": {key: value for key, value in provenance.items() if value},
         "checks": checks,
-        "figures": [{"name": p.stem, "source": _embedded(p) if embed else _link(p, folder)} for p in pictures],
+        "figures": [{"name": p.stem, "source": _embed_picture(p) if embed else _link(p, folder)} for p in pictures],
         "record": _link(place, folder) if place and is_there(place) else "",
     }
 
@@ -108,7 +111,7 @@ def pictures_of(record: Path) -> list[Path]:
     ]
 
 
-def _embedded(picture: Path) -> str:
+def _embed_picture(picture: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
 
 

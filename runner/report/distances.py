@@ -24,7 +24,7 @@ def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
     return {name: table[name].to_numpy(dtype=np.float64) for name in ("label", "mean", "sd")}
 
 
-def _kept(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
+def _draws_by_parameter(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
     path = predictions_of(folder, replicate)
     return _predictions(path, path.stat().st_mtime_ns) if is_there(path) and is_readable(path) else None
 
@@ -36,7 +36,7 @@ def distances(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any], metric:
     finished = (snapshot.facts(gold) or {}).get("finished", {}) if gold else {}
     found: dict[tuple[int, int], float] = {}
     for replicate in facts.get("finished", {}).keys() & finished.keys():
-        ours, theirs = (_kept(snapshot.folder(r), int(replicate)) for r in (run, gold) if r is not None)
+        ours, theirs = (_draws_by_parameter(snapshot.folder(r), int(replicate)) for r in (run, gold) if r is not None)
         if ours and theirs and np.array_equal(ours["label"], theirs["label"]):
             values = predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
             found[facts["seed"], int(replicate)] = values[metric]

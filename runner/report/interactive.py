@@ -27,7 +27,7 @@ def _plotly() -> str:
     return base64.b64encode(gzip.compress(library.read_bytes(), 9, mtime=0)).decode()
 
 
-def embedded(figures: list[dict[str, Any]], details: dict[str, Any]) -> dict[str, Any]:
+def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dict[str, Any]:
     """For the template; where no figure has an interactive form the page goes without the library."""
     charts = [figure["chart"] for figure in figures]
     return {

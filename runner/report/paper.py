@@ -52,7 +52,7 @@ def _entry(cell: Cell, laid: Laid) -> str:
     return f"\\bfseries {text}" if cell.bold else text
 
 
-def _printed(cell: Cell, digits: int) -> str:
+def _format_cell(cell: Cell, digits: int) -> str:
     number = cell.number
     if number is None or number.mean is None:
         return "{--}"
@@ -80,19 +80,19 @@ def table(laid: Laid, name: str, smoke: bool = False) -> str:
     ]
     previous: str | None = None
     for i, (row, cells) in enumerate(ran):
-        if previous is not None and row.printed != previous:
+        if previous is not None and row.published_label != previous:
             lines.append(r"\addlinespace")
-        previous = row.printed
+        previous = row.published_label
         head = [latex(row.label), *([latex(row.preset)] if width else [])]
         lines.append(" & ".join([*head, *(_entry(cell, laid) for cell in cells)]) + r" \\")
-        group_ends = i + 1 == len(ran) or ran[i + 1][0].printed != row.printed
+        group_ends = i + 1 == len(ran) or ran[i + 1][0].published_label != row.published_label
         if group_ends and any(cell.number is not None for cell in cells):
-            theirs = [_printed(cell, laid.spec.digits) for cell in cells]
+            theirs = [_format_cell(cell, laid.spec.digits) for cell in cells]
             lines.append(" & ".join([r"\quad published", *[""] * width, *theirs]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""])
 
 
-def fitted(figure: Figure) -> Figure:
+def fit_to_column(figure: Figure) -> Figure:
     """The figure as wide as a column, its letters smaller with it but never too small to read."""
     from matplotlib.text import Text
 
@@ -144,7 +144,7 @@ def write_paper(
         written.append(folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.tex")
         write_text(written[-1], table(laid, name, smoke))
     for stem, figure in figures.items():
-        fitted(figure)
+        fit_to_column(figure)
         for form in ("pdf", "svg"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=form, bbox_inches="tight")

@@ -23,10 +23,10 @@ from runner.report.differs import beside, differs
 from runner.report.earlier_scores import HEADER
 from runner.report.figures.curves import curves
 from runner.report.figures.evolutions import evolutions
-from runner.report.figures.picture import Picture, marked, marked_chart
+from runner.report.figures.picture import Picture, mark_smoke, marked_chart
 from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
-from runner.report.interactive import embedded
+from runner.report.interactive import embed_figures
 from runner.report.origin import Kept, Origin, of_cells, read_kept, write_origin
 from runner.report.results import Laid, as_kept, lay
 from runner.study import snapshot as snapshots
@@ -56,7 +56,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                     s, n, pair = c.summary, c.number, c.against
                     metric = spec.metric_of(c.column)
                     line = [
-                        spec.name, row.name, row.model, row.printed, row.preset, c.column, metric,
+                        spec.name, row.name, row.model, row.published_label, row.preset, c.column, metric,
                         *((n.text, n.mean, n.se) if n else ("",) * 3),
                         *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),
@@ -104,7 +104,7 @@ def _figures(
     pictures = kept.pictures()
     if smoke:
         drawn = {
-            f"{stem}_smoke": Picture(marked(made.figure), made.caption, marked_chart(made.chart))
+            f"{stem}_smoke": Picture(mark_smoke(made.figure), made.caption, marked_chart(made.chart))
             for stem, made in drawn.items()
         }
     shown = []
@@ -146,7 +146,7 @@ def write(
     for laid in tables if "tables" in forms else []:
         written.append(folder / f"table_{laid.spec.name}{mark}.png")
         figure = table_figure(laid)
-        write_bytes(written[-1], _png(marked(figure) if smoke else figure))
+        write_bytes(written[-1], _png(mark_smoke(figure) if smoke else figure))
     told = kept.origin.differs | differs(snapshot)
     shown = tables
     if snapshot is None and kept.origin.rows:
@@ -170,7 +170,7 @@ def write(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=plain_value,
     )  # fmt: skip
     page.filters["md"] = markdown
-    interactive = embedded(figures, details(shown, snapshot, folder)) if "html" in forms else {}
+    interactive = embed_figures(figures, details(shown, snapshot, folder)) if "html" in forms else {}
     for suffix in (form for form in ("html", "md") if form in forms):
         path = folder / f"{stem}.{suffix}"
         more = interactive if suffix == "html" else {}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from runner.published import Number, Published, load_published, shown
-from runner.record.checks import failed
+from runner.published import Number, Published, format_mean, load_published
+from runner.record.checks import failed_checks
 from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.distances import distances
@@ -46,10 +46,10 @@ class Cell:
             return None
         return (summary.mean, summary.se) if spec.centre == "mean" else median_iqr(self.values.values())
 
-    def shown(self, spec: TableSpec, more: int = 0) -> str:
+    def format(self, spec: TableSpec, more: int = 0) -> str:
         """``centre`` in words; empty: not run."""
         found = self.centre(spec)
-        return "" if found is None else shown(*found, spec.digits + more)
+        return "" if found is None else format_mean(*found, spec.digits + more)
 
     @property
     def summary(self) -> Summary | None:
@@ -95,7 +95,7 @@ def late_means(folder: Path, metric: str) -> dict[int, float]:
     return {r: statistics.fmean(values.values()) for r, values in found.items()}
 
 
-def _ended(facts: dict[str, Any]) -> bool:
+def _has_ended(facts: dict[str, Any]) -> bool:
     """Whether a run came to its end; one whose scores are not finite has diverged there."""
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
 
@@ -125,7 +125,7 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
         if facts.get("vectorised") and times:  # a step is one of all replicates
             times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
         return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
-    if _ended(facts):
+    if _has_ended(facts):
         return dict(
             zip(((seed, r) for r in range(facts["replicates"])), _result(facts["result"], metric), strict=False)
         )
@@ -194,8 +194,8 @@ def _cell(
             cell.folders.append(snapshot.folder(run)) if snapshot else None
             smoke = smoke or facts.get("smoke", False)
             asked += facts["replicates"]
-            cell.doubted = cell.doubted or bool(failed(facts))
-            if not _ended(facts):
+            cell.doubted = cell.doubted or bool(failed_checks(facts))
+            if not _has_ended(facts):
                 reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
     known = earlier.get((table.name, row.name, column))
     if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell
@@ -216,7 +216,9 @@ def _cell(
 
 def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     """The verdict on a cell, and why it is what it is."""
-    cell.number = published.number(cell.row.printed, table.published_column or cell.column) if published else None
+    cell.number = (
+        published.number(cell.row.published_label, table.published_column or cell.column) if published else None
+    )
     reason = cell.reason
     if cell.values and published:
         if not published.is_on(cell.data):
@@ -278,7 +280,7 @@ def as_kept(laid: Laid, rows: list[str]) -> Laid:
     return replace(laid, rows=kept)
 
 
-def pooled(study: StudyDefinition, replicates: list[int]) -> str:
+def describe_replicates(study: StudyDefinition, replicates: list[int]) -> str:
     """How replicates came about, in words."""
     counts = " or ".join(str(n) for n in sorted(set(replicates)))
     seeds = study.grid.get(POOLED)

@@ -77,7 +77,7 @@ class Paired:
         return self.difference / self.se
 
 
-def numbered(values: Iterable[float]) -> dict[tuple[int, int], float]:
+def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]:
     """Scores by replicate where all are of one seed."""
     return {(0, r): value for r, value in enumerate(values)}
 

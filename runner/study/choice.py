@@ -14,7 +14,7 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
         "preset": row.preset,
         "row": row.name,
         "label": row.label,
-        "published_row": row.printed,
+        "published_row": row.published_label,
     }
     known |= {} if run.refused else {"experiment": run.experiment}
     known |= {role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config}
@@ -22,7 +22,7 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
     return known | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
 
 
-def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
+def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     """The runs that ``--only key=value,…`` leaves, each signature once.
 
     Raises:
@@ -32,10 +32,10 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     of = {id(run): facts(snapshot, run) for run in every} if only else {}
     runs = every
     for text in only:
-        key, values = _parted(text)
+        key, values = _split_choice(text)
         if lacking := next((held for held in of.values() if key not in held), None):
             raise ConfigError(f"--only {key}=…: no such key{nearest(key, lacking)}")
-        wanted = listed(values, {held[key] for held in of.values()}, text)
+        wanted = split_values(values, {held[key] for held in of.values()}, text)
         runs = [run for run in runs if of[id(run)][key] in wanted]
         if not runs:
             raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
@@ -47,13 +47,13 @@ def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     of = {id(run): facts(snapshot, run) for run in snapshot.runs} if only else {}
     runs = [run for run in snapshot.runs if run.refused]
     for text in only:
-        key, values = _parted(text)
-        wanted = listed(values, {held[key] for held in of.values() if key in held}, text)
+        key, values = _split_choice(text)
+        wanted = split_values(values, {held[key] for held in of.values() if key in held}, text)
         runs = [run for run in runs if of[id(run)].get(key) in wanted]
     return runs
 
 
-def listed(values: str, known: set[str], text: str) -> set[str]:
+def split_values(values: str, known: set[str], text: str) -> set[str]:
     """The values in a list with commas, some of which may hold commas themselves ("mMDGP, tuned").
 
     Raises:
@@ -69,7 +69,7 @@ def listed(values: str, known: set[str], text: str) -> set[str]:
     return found
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_choice(text: str) -> tuple[str, str]:
     key, equals, values = text.partition("=")
     if not equals:
         raise ConfigError(f"--only {text}: write a key and its values, --only model=igp")

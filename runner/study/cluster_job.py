@@ -63,7 +63,7 @@ class ClusterJob:
         Path(self.log).parent.mkdir(parents=True, exist_ok=True)
         while True:
             # By a job of before that has not noticed yet that it is over, or by somebody who started it by hand.
-            while lease.held(path):
+            while lease.is_leased(path):
                 time.sleep(LOOK)
             with open(self.log, "ab") as log:
                 self.process = process = subprocess.Popen(
@@ -75,7 +75,7 @@ class ClusterJob:
             finally:
                 if process.stdin is not None:
                     process.stdin.close()  # stops it, if it goes on
-            if code == 2 and lease.held(path):
+            if code == 2 and lease.is_leased(path):
                 continue  # somebody was a little faster
             if code in STOPPED and not self.told and _facts(folder).get("state") != "done":
                 time.sleep(TOLD)  # a cluster that wants its node kills the process too: the job is about to be requeued

@@ -57,7 +57,7 @@ class Row(Strict):
         return f"{self.label}, {self.preset}" if self.preset else self.label
 
     @property
-    def printed(self) -> str:
+    def published_label(self) -> str:
         """The row of the published table that this one is laid beside."""
         return self.published_row or self.model
 
@@ -190,13 +190,13 @@ class StudyDefinition(Strict):
                     raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
         return self
 
-    def drawn(self, figure: Figure) -> list[Row]:
+    def rows_of_figure(self, figure: Figure) -> list[Row]:
         """The rows that a figure shows."""
         return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
 
-    def named(self, figure: Figure) -> tuple[dict[str, str], str]:
+    def row_labels(self, figure: Figure) -> tuple[dict[str, str], str]:
         """What a figure calls each row that it shows, and the settings of them all; settings are named where they differ."""
-        rows = self.drawn(figure)
+        rows = self.rows_of_figure(figure)
         alike = len({row.preset for row in rows}) == 1
         return {row.name: row.label if alike else row.name for row in rows}, rows[0].preset if alike else ""
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.console import out
-from runner.study.forecast import Forecast, reached, words
+from runner.study.forecast import Forecast, progress_of, words
 from runner.study.job_pool import STOPPED, Going
 from runner.study.left_going import LeftGoing
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -73,7 +73,7 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> 
 
 def _progress(snapshot: Snapshot, going: Going) -> str:
     """The last step that a run has written down, or what its last evaluation is at."""
-    at = reached(snapshot.folder(going.run))
+    at = progress_of(snapshot.folder(going.run))
     if at is None:
         return "starting"
     said = f"replicate {at.replicate + 1}/{going.run.config['replicates']}, step {at.step}"
@@ -115,16 +115,16 @@ class Display:
         if self.live is None or time.monotonic() - self.drawn < 0.5:
             return
         self.drawn = time.monotonic()
-        self.progress.update(self.task, left=self._left())
+        self.progress.update(self.task, left=self._remaining())
         lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in self.going]
         self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
 
-    def _left(self) -> str:
+    def _remaining(self) -> str:
         """How long it still takes, where that is known."""
-        seconds = self.forecast.left(self.going) if self.forecast else None
+        seconds = self.forecast.remaining_seconds(self.going) if self.forecast else None
         return "" if seconds is None else f"{words(seconds)} left"
 
-    def ended(self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool) -> None:
+    def report_end(self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool) -> None:
         """One line per run that ended, with the reason and the log of one that failed; ``stopped``: the study was."""
         now = state(self.snapshot, run)
         if stopped and code in STOPPED and now != "done":  # perhaps before it had a record, or could write one
@@ -139,11 +139,11 @@ class Display:
         self.counts[now] += 1
         self.progress.advance(self.task)
         if self.forecast:
-            self.forecast.ended(run)
+            self.forecast.record_end(run)
         self.going = [job for job in self.going if job.run is not run]
         facts = self.snapshot.facts(run) or {}
         why = "" if now == "done" else facts.get("error") or _reason(code, log)
         line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
         out.print(line, style="red" if now in FAILED else None)
-        if self.live is None and (left := self._left()) and not self.progress.finished:
+        if self.live is None and (left := self._remaining()) and not self.progress.finished:
             out.print(f"             {self.counts.total()} of {self.total}, {left}")

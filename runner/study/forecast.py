@@ -33,7 +33,7 @@ class Reached:
     seconds: float  # of this replicate
 
 
-def reached(folder: Path) -> Reached | None:
+def progress_of(folder: Path) -> Reached | None:
     """How far a run has come; None: it has not said."""
     path = folder / "metrics.jsonl"
     try:
@@ -107,17 +107,17 @@ class Forecast:
         )
         return f"{number}, {words(whole)} with {self.jobs} at a time, from records of runs like them{others}"
 
-    def ended(self, run: FrozenRun) -> None:
+    def record_end(self, run: FrozenRun) -> None:
         """One run is over; of one that is done the seconds are remembered."""
         self.waiting.pop(run.signature, None)
         facts = self.snapshot.facts(run)
         if facts and facts["state"] == "done" and facts.get("seconds"):
             self.rates.setdefault(self._like(run), []).append(facts["seconds"] / size(run.config))
 
-    def _left(self, going: Going) -> tuple[float | None, float | None]:
+    def _remaining_of_run(self, going: Going) -> tuple[float | None, float | None]:
         """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
         config, whole = going.run.config, self.seconds(going.run)
-        at, steps = reached(self.snapshot.folder(going.run)), config.get("steps")
+        at, steps = progress_of(self.snapshot.folder(going.run)), config.get("steps")
         replicates = 1 if (self.snapshot.facts(going.run) or {}).get("vectorised") else config.get("replicates", 1)
         spent = time.monotonic() - going.started
         by_record = None if whole is None else max(0.0, whole - spent)
@@ -127,9 +127,9 @@ class Forecast:
             return max(left, by_record or 0.0), max(each * replicates, whole or 0.0)
         return by_record, whole
 
-    def left(self, going: Iterable[Going]) -> float | None:
+    def remaining_seconds(self, going: Iterable[Going]) -> float | None:
         """Seconds until all is done; None: nothing is known yet."""
-        under_way = {job.run.signature: self._left(job) for job in going}
+        under_way = {job.run.signature: self._remaining_of_run(job) for job in going}
         wholes = {self._like(job.run): under_way[job.run.signature][1] for job in going}
         waiting = [run for signature, run in self.waiting.items() if signature not in under_way]
         told = [self.seconds(run) or wholes.get(self._like(run)) for run in waiting]

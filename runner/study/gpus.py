@@ -32,16 +32,16 @@ class Gpus:
             self._names = visible()
         return self._names
 
-    def _wanted(self, config: dict[str, Any]) -> bool:
+    def _wants_gpu(self, config: dict[str, Any]) -> bool:
         return config.get("device") == "cuda" and bool(self.names)
 
     def free(self, config: dict[str, Any]) -> bool:
         """Whether a run can start now."""
-        return not self._wanted(config) or min(self.taken[name] for name in self.names) < self.per_gpu
+        return not self._wants_gpu(config) or min(self.taken[name] for name in self.names) < self.per_gpu
 
     def take(self, config: dict[str, Any]) -> dict[str, str]:
         """The variable that shows a run its GPU, the one with the fewest runs; empty where it takes none."""
-        if not self._wanted(config):
+        if not self._wants_gpu(config):
             return {}
         name = min(self.names, key=lambda name: self.taken[name])
         self.taken[name] += 1

@@ -14,7 +14,7 @@ from typing import Any
 
 from runner.record.inside import inside
 from runner.study.gpus import Gpus
-from runner.study.left_going import LeftGoing, taken
+from runner.study.left_going import LeftGoing, take_run_lock
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 POLL = 0.2  # seconds between looks at the processes
@@ -76,7 +76,7 @@ class JobPool:
     def _start(self, run: FrozenRun) -> None:
         log = self._log(run)
         left = LeftGoing(self.snapshot, run)
-        lock = None if left.going() else taken(self.snapshot, run)
+        lock = None if left.going() else take_run_lock(self.snapshot, run)
         if lock is None:
             self.going.append(Going(run, left, time.monotonic(), log))
             return
@@ -104,7 +104,7 @@ class JobPool:
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
             self.gpus.give(job.gpu)
-            if self.stopped_by is None and isinstance(job.process, LeftGoing) and not job.process.ended():
+            if self.stopped_by is None and isinstance(job.process, LeftGoing) and not job.process.has_ended():
                 self.waiting.append(job.run)  # it was stopped on its way: now it is ours to go on with
             else:
                 seconds = time.monotonic() - job.started

@@ -52,7 +52,7 @@ def _file(snapshot: Snapshot) -> Path:
     return location(snapshot.name, snapshot.output_dir).parent / "jobs.json"
 
 
-def kept(snapshot: Snapshot) -> dict[str, dict[str, str]]:
+def submitted_jobs(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     """Engine and number of every job that was submitted last, by signature (and replicate)."""
     with suppress(OSError, ValueError):
         found = json.loads(_file(snapshot).read_text())
@@ -69,7 +69,7 @@ def in_queue(snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
     found = []
     for key, entry in jobs.items():
         if key.partition("-")[0] == run.signature and entry.get("engine") in ("slurm", "slurm_local"):
-            ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).found(entry["job"])
+            ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).find_job(entry["job"])
             if (state := ticket.state()) not in GONE:
                 found.append((entry["engine"], entry["job"], state))
     return found
@@ -109,15 +109,15 @@ class JobQueue:
     def _note(self, signum: int, _frame: Any) -> None:
         self.stopped_by = self.stopped_by or signum
 
-    def _submitted(self, runs: list[FrozenRun]) -> list[Submitted]:
+    def _submit(self, runs: list[FrozenRun]) -> list[Submitted]:
         """All of them: found in the queue, going elsewhere, or submitted now."""
-        before = kept(self.snapshot)
+        before = submitted_jobs(self.snapshot)
         all_jobs: list[tuple[FrozenRun, list[ClusterJob]]] = []
         found: dict[str, list[tuple[str, Waited]]] = {}
         for run in runs:
             queued = [number for name, number, _ in in_queue(self.snapshot, run, before) if name == self.engine.name]
             if queued:
-                found[run.signature] = [(number, self.engine.found(number)) for number in queued]
+                found[run.signature] = [(number, self.engine.find_job(number)) for number in queued]
             elif (left := LeftGoing(self.snapshot, run)).going():
                 found[run.signature] = [("", left)]
             all_jobs.append((run, jobs_of(self.snapshot, run, self.launcher.by_replicate)))
@@ -136,7 +136,7 @@ class JobQueue:
         before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
         going: list[Submitted] = []
         try:
-            going = self._submitted(runs)
+            going = self._submit(runs)
             while going and self.stopped_by is None:
                 self._look(going)
                 if not going:

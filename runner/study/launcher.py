@@ -32,7 +32,7 @@ class Launcher:
     words: list[str] = field(default_factory=list)  # as given
 
 
-def chosen(words: list[str]) -> tuple[Launcher, list[str]]:
+def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
     """The launcher that the overrides of a study name, and the overrides that are left for its runs.
 
     Raises:

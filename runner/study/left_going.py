@@ -16,7 +16,7 @@ from typing import IO
 from runner.record import lease
 from runner.record.atomic import alive
 from runner.record.inside import inside
-from runner.record.lock import grabbed, held
+from runner.record.lock import is_locked, try_lock
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 
@@ -25,11 +25,11 @@ def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     return inside(location(snapshot.name, snapshot.output_dir).parent / "going", run.signature, "signature")
 
 
-def taken(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
+def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
     """The lock, open and held, for a process that is about to start; None: the run is going."""
     path = lock_file(snapshot, run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = grabbed(path)
+    file = try_lock(path)
     if file is not None:
         file.truncate(0)
     return file
@@ -42,9 +42,9 @@ class LeftGoing:
         self.snapshot, self.run, self.lock = snapshot, run, lock_file(snapshot, run)
 
     def going(self) -> bool:
-        return held(self.lock) or lease.held(self.snapshot.folder(self.run) / lease.NAME)
+        return is_locked(self.lock) or lease.is_leased(self.snapshot.folder(self.run) / lease.NAME)
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it came to an end, good or bad, and was not stopped on its way."""
         return self.snapshot.state(self.run) in ("done", "failed", "diverged")
 
@@ -55,7 +55,7 @@ class LeftGoing:
     def number(self) -> int | None:
         """Of its process; None where somebody else has to stop it: who started it by hand, or a study that still lives."""
         try:
-            own, study = self.lock.read_text().split() if held(self.lock) else ("", "")
+            own, study = self.lock.read_text().split() if is_locked(self.lock) else ("", "")
             return None if alive(int(study)) else int(own)
         except (OSError, ValueError):  # the study died before it knew
             return None
@@ -83,7 +83,7 @@ def left_going(snapshot: Snapshot) -> list[FrozenRun]:
     return [run for run in runs.values() if LeftGoing(snapshot, run).going()]
 
 
-def awaited(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
+def runs_to_await(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
     """Those of them that whoever launches the runs ``asked`` for, by their signatures, waits for: these, and what nobody
     looks after any more.  Others are somebody else's, of another process of this study or of one that shares them."""
     return [

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
     except ConfigError as error:
         complain(str(error))
         return 2
-    if replicate is not None and job.vectorised:  # all replicates are one computation, which the first job does
+    if replicate is not None and job.is_vectorised:  # all replicates are one computation, which the first job does
         if replicate:
             return 0
     elif replicate is not None:

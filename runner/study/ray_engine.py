@@ -66,10 +66,10 @@ class RayEngine:
             except (OSError, ValueError, RuntimeError) as error:  # TimeoutError and ConnectionError are OSErrors
                 raise ConfigError(f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}") from None
         # As often as nodes die: a run goes on from its checkpoint.
-        task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_called)
+        task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_run_worker)
         return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]
 
-    def found(self, number: str) -> None:
+    def find_job(self, number: str) -> None:
         """Tasks end with the command that submitted them."""
 
 
@@ -84,7 +84,7 @@ def _answers(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
-def _called(job: ClusterJob) -> int:
+def _run_worker(job: ClusterJob) -> int:
     try:
         return job()
     finally:

@@ -192,7 +192,7 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
             return
         given[run.row] |= frozenset() if run.refused else _scores_of(run)
     study = snapshot.study
-    for what, metrics, rows in _shown(study):
+    for what, metrics, rows in _shown_items(study):
         composed = [given[row.name] for row in rows if given.get(row.name)]
         names = frozenset().union(*composed)
         for metric in metrics if composed else ():
@@ -200,7 +200,7 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
                 raise ConfigError(f"study {snapshot.name}: {what}: no run gives {metric}{nearest(metric, names)}")
 
 
-def _shown(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
+def _shown_items(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
     """What a report shows: its name, the metrics, and the rows that have them."""
     for table in study.tables:
         yield (
@@ -210,13 +210,13 @@ def _shown(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Ro
         )
     drawn: list[FigureSpec | EvolutionSpec | SpreadSpec] = [*study.figures, *study.evolutions, *study.spreads]
     for figure in drawn:
-        yield f"figure {figure.name}", figure.metrics, study.drawn(figure)
+        yield f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)
 
 
 def _scores_of(run: FrozenRun) -> frozenset[str]:
     """Names of the scores that a run can have, and of what reports make of them."""
-    from runner.compose.build import built
+    from runner.compose.build import build_component
 
-    dataset: Any = built("dataset", run.config["dataset"], "dataset")
-    names = score_names(dataset.poses(), run.config.get("attacker") is not None, dataset.labelled())
+    dataset: Any = build_component("dataset", run.config["dataset"], "dataset")
+    names = score_names(dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind())
     return names | OF_TIMES | DISTANCES | ({ESS_RATE} if "ess" in names else set())

@@ -14,15 +14,15 @@ from runner.console import announce, out
 from runner.mistakes import ConfigError
 from runner.record.inside import inside
 from runner.study import snapshot as snapshots
-from runner.study.choice import chosen, refused_among
+from runner.study.choice import refused_among, select_runs
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, states_of, status
 from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
-from runner.study.job_queue import JobQueue, kept, words
+from runner.study.job_queue import JobQueue, submitted_jobs, words
 from runner.study.launcher import Launcher
-from runner.study.launcher import chosen as chosen_launcher
-from runner.study.left_going import awaited
+from runner.study.launcher import split_launcher as chosen_launcher
+from runner.study.left_going import runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.tables import print_json, print_table
 
@@ -38,9 +38,9 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launc
     display = Display(snapshot, len(runs), forecast)
     going: JobPool | JobQueue
     if launcher.engine is None:
-        going = JobPool(snapshot, jobs, display.ended, display.poll, per_gpu=per_gpu)
+        going = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
     else:
-        going = JobQueue(snapshot, launcher, display.ended, display.poll)
+        going = JobQueue(snapshot, launcher, display.report_end, display.poll)
     if display.live:
         display.live.start()
     try:
@@ -66,13 +66,13 @@ def _flags(given: argparse.Namespace) -> str:
     return "".join(f" {flag}" for flag in [*where, *([f"--config-dir {given.config_dir}"] if given.config_dir else [])])
 
 
-def _named(given: argparse.Namespace) -> list[str]:
+def _named_plugins(given: argparse.Namespace) -> list[str]:
     """The plug-ins that the command line names itself: by --plugin, or as an override of every run."""
     typed = [text.partition("=")[2].strip("[]").split(",") for text in given.overrides if text.startswith("plugins=")]
     return [*given.plugin, *(module.strip() for modules in typed for module in modules if module.strip())]
 
 
-def _changed(study: str, found: Snapshot) -> bool:
+def _has_changed(study: str, found: Snapshot) -> bool:
     """Whether the study's YAML reads otherwise than when it was frozen."""
     try:
         return load_study(study) != found.study
@@ -90,12 +90,14 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
                 f"study {name} was frozen with {' '.join(found.extra) or 'no overrides'}; "
                 f"give another name (--as …), or take a new snapshot (--fresh)"
             )
-        if _changed(given.study, found):
+        if _has_changed(given.study, found):
             out.print(
                 f"note     {given.study} has changed since it was frozen ({found.taken}); it goes on as it was, "
                 "--fresh takes the new one",
             )
-        foreign = {module for run in found.runs for module in run.config.get("plugins", ())} - set(_named(given))
+        foreign = {module for run in found.runs for module in run.config.get("plugins", ())} - set(
+            _named_plugins(given)
+        )
         if not given.status:
             snapshots.refuse_unnamed(foreign, name)
         return found
@@ -107,7 +109,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
                 out.print(f"composing {i + 1}/{len(runs)}", end="\r")
             yield run
 
-    taken = snapshots.take(study, name, given.overrides, output_dir, _named(given), watch)
+    taken = snapshots.take(study, name, given.overrides, output_dir, _named_plugins(given), watch)
     snapshots.refuse_unknown_scores(taken)
     refused = [run for run in taken.runs if run.refused]
     if refused:
@@ -117,7 +119,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out",
             "\n".join([*lines, *more, "Once they can be: --fresh."]),
         )
-    chosen(taken, given.only)  # a misspelt --only costs nothing but the time to say so
+    select_runs(taken, given.only)  # a misspelt --only costs nothing but the time to say so
     if not given.status:
         snapshots.save(taken)
         out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs")
@@ -182,24 +184,26 @@ def main(argv: list[str]) -> int:
             f"study {given.study} was never launched under {output_dir}; start it with: runner study {given.study}"
         )
     snapshot = _snapshot(given, output_dir)
-    runs = chosen(snapshot, given.only)
+    runs = select_runs(snapshot, given.only)
     if given.status:
-        jobs = kept(snapshot)
+        jobs = submitted_jobs(snapshot)
         shown = [run for run in snapshot.runs if run.refused or run in runs]
 
-        def said(run: FrozenRun, state: str) -> str:
+        def state_in_words(run: FrozenRun, state: str) -> str:
             return words(snapshot, run, state, jobs)
 
         if given.json:
-            print_json(states_of(snapshot, shown, said))
+            print_json(states_of(snapshot, shown, state_in_words))
         elif out.is_terminal:
-            out.print(status(snapshot, shown, said))
+            out.print(status(snapshot, shown, state_in_words))
         else:
-            print_table("", (), [[str(word) for word in line.values()] for line in states_of(snapshot, shown, said)])
+            print_table(
+                "", (), [[str(word) for word in line.values()] for line in states_of(snapshot, shown, state_in_words)]
+            )
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
     wanted = FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
-    before = awaited(snapshot, states)
+    before = runs_to_await(snapshot, states)
     going = {run.signature for run in before}
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())

@@ -78,7 +78,7 @@ class SubmititEngine:
             raise ConfigError(f"hydra/launcher={self.name}: {str(error).strip().splitlines()[-1]}") from None
         return [QueuedJob(job, self.kind == "local") for job in found]
 
-    def found(self, number: str) -> QueuedJob:
+    def find_job(self, number: str) -> QueuedJob:
         """A job that was submitted by a command of before."""
         import submitit
 

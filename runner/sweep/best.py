@@ -15,7 +15,7 @@ from runner.csv_cells import table_as_words
 from runner.mistakes import shown_path
 from runner.sweep.optuna_report import write_report
 from runner.sweep.search_space import overrides_of
-from runner.sweep.trials import completed, metrics, on_front, saved, several
+from runner.sweep.trials import completed_trials, describe_savings, metrics, on_front, several
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -45,7 +45,7 @@ def show_best(study: Study, folder: Path) -> float | None:
     """Prints the best trials and writes what is left of the sweep; the best value of one objective, if any trial has one."""
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
-    done, front = completed(study), on_front(study)
+    done, front = completed_trials(study), on_front(study)
     _write_trials(study, front, folder / "trials.csv")
     counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
@@ -53,7 +53,7 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(f"study {study.study_name}: no trial was completed{others}")
         return None
     out.print(f"study {study.study_name}: {len(done)} trials completed{others}")
-    if told := saved(study):
+    if told := describe_savings(study):
         out.print(f"steps    {told}")
     out.print(_table(done, metrics(study), front if several(study) else []))
     best = done[0]

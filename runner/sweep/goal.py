@@ -67,7 +67,7 @@ class Searched:
         return f"scored on {self.validation:g} of the training rows, held out"
 
 
-def searched(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
+def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
     """The facts of a trial composed as ``cfg``; None: it is no run of the runner's.
 
     Raises:
@@ -75,19 +75,19 @@ def searched(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
     """
     from components import registry
     from components.contracts.roles import Dataset, Inference
-    from runner.compose.build import built
+    from runner.compose.build import build_component
     from runner.compose.resolve import resolve
 
     if "dataset" not in cfg:
         return None
     resolved = resolve(*without_hydra(cfg), explicit_keys(list(overrides)))
-    dataset = built("dataset", resolved.config["dataset"], "dataset")
+    dataset = build_component("dataset", resolved.config["dataset"], "dataset")
     method = registry.get("inference", resolved.config["inference"]["name"])
     assert isinstance(dataset, Dataset)
     assert issubclass(method, Inference)
     settings = resolved.settings
     scores = frozenset[str]() if settings.plugins else score_names(dataset.poses(), attacked=True)
-    return Searched(dataset.poses(), dataset.labelled(), dataset.holds(), method.gives, settings.validation, scores)
+    return Searched(dataset.poses(), dataset.target_kind(), dataset.holds(), method.gives, settings.validation, scores)
 
 
 def first_lines(objectives: Sequence[Objective], is_default: bool, of: Searched | None) -> list[str]:

@@ -35,7 +35,7 @@ class Numbered(TextIOBase):
 
 
 @contextmanager
-def numbered(number: int) -> Iterator[None]:
+def number_lines(number: int) -> Iterator[None]:
     """Both streams of this process carry a job's number in here."""
     streams = Numbered(sys.stdout, number), Numbered(sys.stderr, number)
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):  # type: ignore[type-var]

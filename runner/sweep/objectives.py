@@ -42,7 +42,7 @@ class Objective:
         return f"{self.metric} is better the {own} it is, and the search is told to {self.direction} it"
 
 
-def directed(metric: str, direction: str | None, where: str, how: str) -> Objective:
+def with_direction(metric: str, direction: str | None, where: str, how: str) -> Objective:
     """A metric with the direction that the user gives, or else with its own.
 
     Raises:
@@ -69,7 +69,7 @@ def single(objective: str, direction: str | None) -> Objective:
     Raises:
         ConfigError: nobody knows whether more of it is better.
     """
-    return directed(objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}")
+    return with_direction(objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}")
 
 
 def several(given: Any, objective: str | None) -> list[Objective]:
@@ -96,7 +96,7 @@ def several(given: Any, objective: str | None) -> list[Objective]:
     if objective is not None:
         raise ConfigError(f"objective={objective}: {KEY} already says what is optimised; give one of the two")
     how = f"direction: {' or '.join(DIRECTIONS)}"
-    return [directed(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", how) for one in held]
+    return [with_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", how) for one in held]
 
 
 def asked_for() -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_text
 from runner.sweep.search_space import overrides_of
-from runner.sweep.trials import completed, metrics, on_front, saved, several
+from runner.sweep.trials import completed_trials, describe_savings, metrics, on_front, several
 from runner.terminal.plain import plain_value
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def importances(study: Study) -> pd.DataFrame:
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     found = []
-    done = completed(study)
+    done = completed_trials(study)
     for k, name in enumerate(metrics(study)):
         if len(done) < FEWEST or len({t.values[k] for t in done}) < 2:
             continue
@@ -46,9 +46,9 @@ def _value(k: int) -> Callable[[FrozenTrial], float]:
     return lambda trial: trial.values[k]
 
 
-def _varied(study: Study) -> list[str]:
+def _varied_keys(study: Study) -> list[str]:
     """The keys that were searched, and of which completed trials have more than one value."""
-    done = completed(study)
+    done = completed_trials(study)
     return [key for key in done[0].params if len({str(t.params[key]) for t in done}) > 1] if done else []
 
 
@@ -56,7 +56,7 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
     """Each with its title, in the order of what one asks first."""
     import optuna.visualization as show
 
-    names, keys = metrics(study), _varied(study)
+    names, keys = metrics(study), _varied_keys(study)
     if len(names) == 2:
         yield "Pareto front", _front(study, names)
     elif len(names) == 3:
@@ -90,7 +90,7 @@ def _front(study: Study, names: list[str]) -> go.Figure:
     front = set(on_front(study))
     figure = go.Figure(layout={"xaxis": {"title": names[0]}, "yaxis": {"title": names[1]}})
     for best, label, color in ((False, "other trials", "#9aa5b1"), (True, "Pareto front", "#b2182b")):
-        of = sorted((t for t in completed(study) if (t.number in front) is best), key=lambda t: t.values[0])
+        of = sorted((t for t in completed_trials(study) if (t.number in front) is best), key=lambda t: t.values[0])
         told = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in of]
         figure.add_scatter(
             x=[t.values[0] for t in of], y=[t.values[1] for t in of], name=label, text=told, hoverinfo="text+x+y",
@@ -130,7 +130,7 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     shares = importances(study)
     table_as_words(shares).to_csv(folder / "importances.csv", index=False)
     names, front = metrics(study), on_front(study)
-    done = completed(study)
+    done = completed_trials(study)
     written = [folder / "report.html", folder / "importances.csv"]
     if several(study):
         rows = [
@@ -144,7 +144,7 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     )
     html = templates.get_template("optuna.html.j2").render(
         name=study.study_name, metrics=names, goals=[to.name.lower() for to in study.directions], done=done, ended=ended,
-        front=front, several=several(study), saved=saved(study), number=number, figures=fragment(study, shares),
+        front=front, several=several(study), saved=describe_savings(study), number=number, figures=fragment(study, shares),
     )  # fmt: skip
     write_text(written[0], html)
     return written

@@ -42,7 +42,7 @@ from runner.console import out
 from runner.mistakes import ConfigError
 from runner.record.atomic import alive
 from runner.record.inside import inside
-from runner.sweep.goal import first_lines, searched
+from runner.sweep.goal import first_lines, search_facts
 from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS, METRICS, several, single
 from runner.sweep.search_space import (
     PRUNERS,
@@ -171,7 +171,7 @@ class OptunaSweeper(Sweeper):
         objective: str | None = composed.get("objective")
         mistake: ConfigError | None = None
         try:
-            facts = searched(composed, overrides)
+            facts = search_facts(composed, overrides)
         except ConfigError as error:  # of this trial; others may be none
             facts, mistake = None, error
         if not self.objectives:

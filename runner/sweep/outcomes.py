@@ -13,7 +13,7 @@ from pathlib import Path
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
 from runner.record.facts import list_folder, tell_unreadable
-from runner.record.lease import started
+from runner.record.lease import process_start
 
 SWEEP = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
 SWEPT = "RUNNER_SWEPT"  # and the keys in which they differ
@@ -57,7 +57,7 @@ def note(outcome: JobOutcome) -> None:
     write_text(sweep / OF_JOBS / f"{outcome.number}.json", json.dumps(facts, indent=1))
 
 
-def noted(sweep: Path) -> list[JobOutcome]:
+def read_outcomes(sweep: Path) -> list[JobOutcome]:
     """What the jobs of a sweep have written so far, in their order.
 
     Raises:
@@ -88,7 +88,7 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
         return
     sweep, keys = found
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    told = {SWEEP: str(sweep.resolve()), SWEPT: ",".join(keys), PROCESS: f"{os.getpid()}:{started(os.getpid())}"}
+    told = {SWEEP: str(sweep.resolve()), SWEPT: ",".join(keys), PROCESS: f"{os.getpid()}:{process_start(os.getpid())}"}
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     try:

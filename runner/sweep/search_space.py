@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
 from runner.mistakes import ConfigError
-from runner.tracking.store import SQLITE, database_file, masked, sqlite_uri
+from runner.tracking.store import SQLITE, database_file, mask_secrets, sqlite_uri
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -58,7 +58,7 @@ def distribution(override: Override) -> BaseDistribution:
     raise ConfigError(f"{key}: no search space of that kind")
 
 
-def written(value: Any) -> str:
+def to_override(value: Any) -> str:
     """A value as an override has it."""
     return value if isinstance(value, str) else repr(value)  # words are already quoted as Hydra needs them
 
@@ -86,7 +86,7 @@ def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
 
 def overrides_of(params: Mapping[str, Any]) -> list[str]:
     """The values of a trial as overrides."""
-    return [f"{key}={written(value)}" for key, value in params.items()]
+    return [f"{key}={to_override(value)}" for key, value in params.items()]
 
 
 def sampler(
@@ -148,8 +148,8 @@ def storage(url: str) -> Any:
     except ImportError as error:
         mend = "pip install 'bayes-runner[postgresql]'" if url.startswith("postgresql") else "install its driver"
         raise ConfigError(
-            f"hydra.sweeper.storage={masked(url)}: {error.name or 'the driver'} is not installed; {mend}"
+            f"hydra.sweeper.storage={mask_secrets(url)}: {error.name or 'the driver'} is not installed; {mend}"
         ) from None
     except (OSError, SQLAlchemyError, ValueError) as error:
-        said = masked(str(error).strip().splitlines()[0])
-        raise ConfigError(f"hydra.sweeper.storage={masked(url)}: cannot be opened ({said})") from None
+        said = mask_secrets(str(error).strip().splitlines()[0])
+        raise ConfigError(f"hydra.sweeper.storage={mask_secrets(url)}: cannot be opened ({said})") from None

@@ -17,7 +17,7 @@ from runner.console import mean_and_se, out
 from runner.mistakes import ConfigError, shown_path
 from runner.record.facts import read_beside
 from runner.standard_error import mean_se
-from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
+from runner.sweep.outcomes import OF_JOBS, JobOutcome, read_outcomes
 from runner.tables import print_json, print_table
 from runner.terminal.plain import plain_value
 
@@ -107,13 +107,13 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    outcomes = noted(sweep)
+    outcomes = read_outcomes(sweep)
     if not outcomes:
         return 0
     found = rows(outcomes)
     names = list(dict.fromkeys(name for row in found for name in row.scores))
     study = _study(sweep, best_is_shown)
-    best = [] if study is None else marked(found, study)
+    best = [] if study is None else mark_best(found, study)
     _write(sweep, found, names, best, study)
     failed = [job for job in outcomes if job.state == "failed"]
     counts = Counter(job.state for job in outcomes)
@@ -170,13 +170,13 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
     return study
 
 
-def marked(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
+def mark_best(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
     """The rows of the best trials: those of one objective, or of the Pareto front."""
     from runner.sweep.search_space import overrides_of
-    from runner.sweep.trials import completed, on_front
+    from runner.sweep.trials import completed_trials, on_front
 
     front = on_front(study)
-    best = [set(overrides_of(t.params)) for t in completed(study) if t.number in front]
+    best = [set(overrides_of(t.params)) for t in completed_trials(study) if t.number in front]
     return [row for row in found if any(params <= set(job.overrides) for params in best for job in row.jobs)]
 
 
@@ -213,7 +213,7 @@ def main(argv: list[str]) -> int:
         near = f"; of this folder are: {', '.join(there[-5:])}" if there else ""
         raise ConfigError(f"{sweep}: no folder of a sweep, it has no {OF_JOBS}/{near}")
     if given.json:
-        lines = frame(rows(noted(sweep.resolve()))).to_dict("records")
+        lines = frame(rows(read_outcomes(sweep.resolve()))).to_dict("records")
         print_json({str(name): value for name, value in line.items()} for line in lines)
         return 0
     show(sweep.resolve())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.mistakes import ConfigError
-from runner.sweep.outcomes import SWEEP, noted
+from runner.sweep.outcomes import SWEEP, read_outcomes
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -25,7 +25,7 @@ def failure(value: Any, overrides: list[str]) -> str:
     """What went wrong in a job: its exception, or what the application noted for these overrides."""
     if isinstance(value, BaseException):
         return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
-    for outcome in reversed(noted(Path(os.environ.get(SWEEP) or os.devnull))):
+    for outcome in reversed(read_outcomes(Path(os.environ.get(SWEEP) or os.devnull))):
         if outcome.message and set(overrides) <= set(outcome.overrides):
             return outcome.message
     return "no finite objective"

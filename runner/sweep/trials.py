@@ -19,7 +19,7 @@ def several(study: Study) -> bool:
     return len(study.directions) > 1
 
 
-def completed(study: Study) -> list[FrozenTrial]:
+def completed_trials(study: Study) -> list[FrozenTrial]:
     """Trials that were scored: the best first, of several objectives those on the Pareto front."""
     from optuna.trial import TrialState
 
@@ -39,7 +39,7 @@ def steps_taken(ended: Iterable[FrozenTrial]) -> int:
     return sum(int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended)
 
 
-def saved(study: Study) -> str:
+def describe_savings(study: Study) -> str:
     """What pruning has saved, in words; none where nothing was pruned, or the steps are not known."""
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("COMPLETE", "PRUNED")]
     if not any(t.state.name == "PRUNED" for t in ended) or not all("steps" in t.user_attrs for t in ended):

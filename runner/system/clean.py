@@ -20,7 +20,7 @@ from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.atomic import orphans
 from runner.record.facts import list_folder, load_facts, tell_unreadable
-from runner.record.lease import NAME, held, taken
+from runner.record.lease import NAME, is_leased, take_lease
 from runner.record.rebuild import KEEP, traces
 from runner.system.workers import orphaned_workers
 from runner.tables import print_table
@@ -50,7 +50,7 @@ class Litter:
         return sum(path.lstat().st_size for path in inside if path.is_symlink() or path.is_file())
 
 
-def found(output_dir: Path) -> Iterator[Litter]:
+def find_litter(output_dir: Path) -> Iterator[Litter]:
     """What lies under an output folder that is no result, of runs that are neither kept nor going."""
     for run in runs(output_dir):
         try:
@@ -65,7 +65,7 @@ def _found_in(run: Path) -> Iterator[Litter]:
     Raises:
         PermissionError: this user may not read it.
     """
-    if (run / KEEP).exists() or held(run / NAME):
+    if (run / KEEP).exists() or is_leased(run / NAME):
         return
     facts = load_facts(run)
     if facts is not None and facts.get("smoke") is True:
@@ -121,7 +121,7 @@ def _remove(litter: Litter) -> bool:
         litter.path.unlink()
         return True
     try:
-        lease = taken(litter.run, litter.run.name)
+        lease = take_lease(litter.run, litter.run.name)
     except ConfigError:
         return False
     with closing(lease):
@@ -151,7 +151,7 @@ def _list(litters: Iterable[Litter], output_dir: Path) -> None:
         print(f"{KINDS[kind]}: {len(of)}, {mb(sum(litter.size for litter in of))}")
 
 
-def _agreed() -> bool:
+def _confirm() -> bool:
     """What the user answers.
 
     Raises:
@@ -179,7 +179,7 @@ def main(argv: list[str]) -> int:
     if wrong := [kind for kind in given.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
     output_dir, kinds = Path(given.output_dir), given.kind or list(KINDS)
-    everything = chain(found(output_dir), unfinished_files(output_dir))
+    everything = chain(find_litter(output_dir), unfinished_files(output_dir))
     litters = [litter for litter in everything if litter.kind in kinds]
     workers = list(orphaned_workers(output_dir)) if "workers" in kinds else []
     if not litters and not workers:
@@ -188,7 +188,7 @@ def main(argv: list[str]) -> int:
     _list(litters, output_dir)
     for worker in workers:
         print(f"workers: process {worker.process} of {worker.sweep}, a sweep that was killed")
-    if given.dry_run or not (given.yes or _agreed()):
+    if given.dry_run or not (given.yes or _confirm()):
         print("nothing was removed")
         return 0
     sizes = [litter.size for litter in litters]

@@ -47,7 +47,7 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("RUNNER_DATA_DIR", "data"))
 
 
-def _chosen(names: list[str]) -> list[DataFile]:
+def _select_files(names: list[str]) -> list[DataFile]:
     known = {f.dataset for f in files.catalogue()}
     for name in names:
         if name not in known | {"all"}:
@@ -140,4 +140,4 @@ def main(argv: list[str]) -> int:
         names = ", ".join(dict.fromkeys(f.dataset for f in files.catalogue()))
         raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
     action = {"list": _list, "fetch": _fetch, "verify": _verify}[given.action]
-    return action(_chosen(given.dataset), given.data_dir)
+    return action(_select_files(given.dataset), given.data_dir)

@@ -19,7 +19,7 @@ from runner import CONF
 from runner.arguments import Parser, add_json
 from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
 from runner.tables import print_json
-from runner.tracking.store import database_file, masked, tracking_uri
+from runner.tracking.store import database_file, mask_secrets, tracking_uri
 
 if TYPE_CHECKING:
     from components.datasets.files import DataFile
@@ -45,7 +45,7 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
 def store(output_dir: Path) -> Findings:
     """That MLflow's store answers; a run needs it neither to start nor to be complete."""
     uri = tracking_uri(output_dir)
-    shown = masked(uri)
+    shown = mask_secrets(uri)
     origin = "MLFLOW_TRACKING_URI " if os.environ.get("MLFLOW_TRACKING_URI") else ""
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
@@ -64,7 +64,7 @@ def store(output_dir: Path) -> Findings:
     except Exception as error:
         # MLflow's clients raise requests', SQLAlchemy's and their own errors, and whatever it was is the finding.
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        yield Finding("warning", "mlflow", f"{origin}{shown}: {masked(said)}", later)
+        yield Finding("warning", "mlflow", f"{origin}{shown}: {mask_secrets(said)}", later)
 
 
 def _health(uri: str) -> str:

@@ -15,7 +15,7 @@ from types import FrameType
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.facts import UnreadableRecordError
-from runner.tracking.store import database_file, fault, masked, tracking_uri, without_strays
+from runner.tracking.store import database_file, fault, mask_secrets, tracking_uri, without_strays
 
 HOST = "127.0.0.1"
 PORT = 5000
@@ -103,10 +103,10 @@ def main(argv: list[str]) -> int:
     output_dir = Path(given.output_dir)
     uri = tracking_uri(output_dir)
     if uri.startswith(("http://", "https://")):
-        print(f"MLFLOW_TRACKING_URI is a server already, open it: {masked(uri)}")
+        print(f"MLFLOW_TRACKING_URI is a server already, open it: {mask_secrets(uri)}")
         return 0
     check(uri, given.port)
     print(f"MLflow  http://{HOST}:{given.port}  ready in some seconds, Ctrl-C stops it", flush=True)
-    print(f"store   {masked(uri)}", flush=True)
+    print(f"store   {mask_secrets(uri)}", flush=True)
     with without_strays(uri):
         return serve(command(uri, given.port, output_dir))

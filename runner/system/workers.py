@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.record.lease import started
+from runner.record.lease import process_start
 from runner.sweep.outcomes import PROCESS, SWEEP
 
 PROCESSES = Path("/proc")
@@ -29,7 +29,7 @@ class OrphanedWorker:
 
     def stop(self) -> bool:
         """Asks it to finish its step, write a checkpoint and end its job, or to end where it has none; False: it is no more."""
-        if started(self.process) != self.start:
+        if process_start(self.process) != self.start:
             return False
         with suppress(ProcessLookupError, PermissionError):
             os.kill(self.process, signal.SIGTERM)
@@ -43,12 +43,12 @@ def orphaned_workers(output_dir: Path) -> Iterator[OrphanedWorker]:
         environment = _environment(folder)
         holder, sweep = environment.get(PROCESS, ""), Path(environment.get(SWEEP, ""))
         process, _, start = holder.partition(":")
-        if not process.isdecimal() or started(int(process)) == start:
+        if not process.isdecimal() or process_start(int(process)) == start:
             continue
         command = _bytes(folder / "cmdline")
         if WORKER in command and TRACKER not in command and sweep.is_relative_to(output_dir.resolve()):
             number = int(folder.name)
-            yield OrphanedWorker(number, started(number), sweep)
+            yield OrphanedWorker(number, process_start(number), sweep)
 
 
 def _bytes(path: Path) -> bytes:

@@ -27,7 +27,7 @@ from runner.record.checks import verdict
 from runner.record.facts import load_facts
 from runner.record.lines import read_lines
 from runner.standard_error import mean_se
-from runner.tracking.store import masked
+from runner.tracking.store import mask_secrets
 
 LONGEST_NAME = 120  # characters of what was overridden
 LONGEST_VALUE = 500
@@ -125,7 +125,7 @@ class Content:
 
     # -- what it is ----------------------------------------------------------------------------------------------------
     @property
-    def looped(self) -> bool:
+    def is_looped(self) -> bool:
         """Whether replicates came one after the other: each is a run of its own, below this one."""
         return not self.facts.get("vectorised", False) and self.facts["replicates"] > 1
 
@@ -134,7 +134,9 @@ class Content:
         """Experiment, what was overridden, and the beginning of the signature."""
         said = self._overridden
         said = said if len(said) <= LONGEST_NAME else f"{said[: LONGEST_NAME - 1]}…"
-        return masked(" ".join(word for word in (self.facts["experiment"], said, self.facts["signature"][:8]) if word))
+        return mask_secrets(
+            " ".join(word for word in (self.facts["experiment"], said, self.facts["signature"][:8]) if word)
+        )
 
     @property
     def _overridden(self) -> str:
@@ -151,7 +153,7 @@ class Content:
         command = shlex.join(["runner", *(self.facts.get("command") or [])])
         found = {
             "mlflow.user": self.facts.get("user") or "unknown",
-            "mlflow.source.name": masked(command),
+            "mlflow.source.name": mask_secrets(command),
             "mlflow.source.type": "LOCAL",
             "mlflow.source.git.commit": self.facts.get("git", {}).get("sha", ""),
             "mlflow.note.content": self.config.get("description") or "",
@@ -166,13 +168,15 @@ class Content:
                  "ended": facts.get("ended") or "",
                  "checks": verdict(facts), "error": cut(facts.get("error") or "", LONGEST_VALUE, "run.json")}  # fmt: skip
         found |= {role: name or "" for role, name in facts["choice"].items()}
-        return {name: cut(masked(str(value)), LONGEST_TAG, "run.json") for name, value in found.items()}
+        return {name: cut(mask_secrets(str(value)), LONGEST_TAG, "run.json") for name, value in found.items()}
 
     @cached_property
     def parameters(self) -> dict[str, str]:
         """The config, key by dotted key."""
         values = dict(_flat(self.config))
-        return {own: cut(masked(values[name]), LONGEST_VALUE, "config.yaml") for name, own in keys(values).items()}
+        return {
+            own: cut(mask_secrets(values[name]), LONGEST_VALUE, "config.yaml") for name, own in keys(values).items()
+        }
 
     @property
     def data_digest(self) -> str:
@@ -194,7 +198,7 @@ class Content:
         began, total = {}, 0.0
         for replicate in sorted(lasts):
             began[replicate] = total
-            total += lasts[replicate] if self.looped else 0.0
+            total += lasts[replicate] if self.is_looped else 0.0
         return began
 
     def _stamp(self, replicate: int, seconds: float) -> int:
@@ -213,7 +217,7 @@ class Content:
 
     # -- curves --------------------------------------------------------------------------------------------------------
     @cached_property
-    def _evaluated(self) -> set[str]:
+    def _evaluated_scores(self) -> set[str]:
         """What is scored on the way: those curves go on to the final scores."""
         return {name for line in self.lines if line["phase"] == "evaluation" for name in line["metrics"]}
 
@@ -232,7 +236,7 @@ class Content:
             for name, value in line["metrics"].items():
                 number = float(sum(value) / len(value) if isinstance(value, list) else value)
                 yield Point(f"{line['phase']}/{self._keys[name]}", number, stamp, line["step"])
-                if line["phase"] == "final" and name in self._evaluated:
+                if line["phase"] == "final" and name in self._evaluated_scores:
                     yield Point(f"evaluation/{self._keys[name]}", number, stamp, line["step"])
 
     @property

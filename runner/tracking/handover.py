@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runner.compose.settings import Settings
 from runner.record.facts import read
-from runner.record.lock import held
+from runner.record.lock import is_locked
 from runner.tracking.marks import Marks, read_marks
 from runner.tracking.request import Request, queue
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri
@@ -39,7 +39,7 @@ class Handover:
     def begin(self) -> None:
         """Asks to be pushed, from now on; starts a pusher where there is none.  Called again, it makes sure of both."""
         if self._before is None:
-            self._before, self._began = self._written(), time.monotonic()
+            self._before, self._began = self._written_bytes(), time.monotonic()
         try:
             self._mine = fault(tracking_uri(self.output_dir), busy_seconds=0.0)
             if self._mine is not None and "locked" in self._mine:  # somebody writes, as the pusher does
@@ -51,13 +51,13 @@ class Handover:
 
     def end(self) -> None:
         """Waits a little for the run's end to be in, and goes; the pusher finishes what is left."""
-        until = time.monotonic() + (0.0 if self._mine is not None or self._unanswered else PATIENCE)
+        until = time.monotonic() + (0.0 if self._mine is not None or self._is_unresponsive else PATIENCE)
         while not self.complete and self.trouble is None and time.monotonic() < until:
             time.sleep(LOOK)
         self._request.release()
 
     @property
-    def _unanswered(self) -> bool:
+    def _is_unresponsive(self) -> bool:
         """Whether a server has been asked for long and has not said a word."""
         remote = is_remote(tracking_uri(self.output_dir))
         return remote and self.run_id is None and time.monotonic() - self._began > SILENCE
@@ -69,9 +69,9 @@ class Handover:
     @property
     def trouble(self) -> str | None:
         """Of this run's own time: what was wrong with an earlier push may be mended."""
-        return self._mine or (self._marks.trouble if self._written() != self._before else None)
+        return self._mine or (self._marks.trouble if self._written_bytes() != self._before else None)
 
-    def _written(self) -> int:
+    def _written_bytes(self) -> int:
         with suppress(OSError):
             return (self.folder / "mlflow.json").stat().st_mtime_ns
         return 0
@@ -121,7 +121,7 @@ def start_pusher(output_dir: Path) -> None:
     mine = _started.get(output_dir)
     if mine is not None and mine.poll() is None:  # it is at work, or about to be
         return
-    if held(queue(output_dir) / LOCK):
+    if is_locked(queue(output_dir) / LOCK):
         return
     command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
     with (queue(output_dir) / LOG).open("ab") as log:

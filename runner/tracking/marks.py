@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from runner.disk.plain_file import read_plain
 from runner.record.atomic import write_text
-from runner.tracking.store import OWN, masked
+from runner.tracking.store import OWN, mask_secrets
 
 
 @dataclass
@@ -90,5 +90,5 @@ def _marks(found: dict[str, Any]) -> Marks:
 def _of_before(found: dict[str, Any]) -> dict[str, Marks]:
     """As it was when it knew a single store, by its full path, and counted lines."""
     uri: str = found["uri"]
-    store = OWN if uri.startswith("sqlite:") and uri.endswith("/mlflow.db") else masked(uri)
+    store = OWN if uri.startswith("sqlite:") and uri.endswith("/mlflow.db") else mask_secrets(uri)
     return {store: Marks(asked=True, run_id=found["run_id"], ended=found["state"], counted=found["lines"], inputs=True)}

@@ -16,8 +16,8 @@ from runner.tracking.store import (
     BusyError,
     StoreError,
     connect,
-    locked,
-    masked,
+    lock_file,
+    mask_secrets,
     one_at_a_time,
     store_name,
     tracking_uri,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 
-def opened(output_dir: Path) -> MlflowClient:
+def open_client(output_dir: Path) -> MlflowClient:
     """A client of the store; MLflow is imported here, which costs seconds, and a database made where there is none."""
     uri = tracking_uri(output_dir)
     client = connect(uri)
@@ -67,7 +67,7 @@ class Mirror:
         try:
             if not self.folder.is_dir():
                 raise BadRecord("no such folder")
-            own = locked(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
+            own = lock_file(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
             with own, one_at_a_time(self.uri, self.seconds, self.on_wait):
                 content = Content.of(self.folder)
                 file = MarksFile(self.folder, self.store)
@@ -83,17 +83,19 @@ class Mirror:
         except BusyError as error:
             self.trouble, self.unreachable = str(error), True
         except StoreError as error:
-            self.trouble, self.unreachable = masked(str(error)), True
+            self.trouble, self.unreachable = mask_secrets(str(error)), True
             self._leave_word()
         except Exception as error:
             # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may stop a run.
-            self.trouble = masked(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+            self.trouble = mask_secrets(
+                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            )
             self.unreachable = not self._answers(error)
             self._leave_word()
         return self.trouble is None
 
     def _connect(self) -> MlflowClient:
-        self.client = self.client or opened(self.output_dir)
+        self.client = self.client or open_client(self.output_dir)
         return self.client
 
     @property
@@ -120,7 +122,7 @@ class Mirror:
         """Says in the folder what is wrong: who started the run looks there."""
         if not self.folder.is_dir():
             return
-        with suppress(OSError, Replaced), locked(self.folder / ".mlflow.lock"):
+        with suppress(OSError, Replaced), lock_file(self.folder / ".mlflow.lock"):
             _note(MarksFile(self.folder, self.store), self.trouble)
 
 

@@ -55,7 +55,7 @@ class Push:
             Deleted, Replaced, BadRecord, or whatever MLflow's client does.
         """
         state = self._state(content)
-        known = self._known(self.file.here)
+        known = self._uploaded_params(self.file.here)
         marks = self.file.here
         if marks.ended == state:  # in, as records of before say it
             marks.ended = _end(content, state)
@@ -66,13 +66,13 @@ class Push:
         self._parameters(content, known)
         self._tags(content, state)
         self._inputs(content)
-        if content.looped:
+        if content.is_looped:
             self._replicates(content, state)
         else:
             self._lines(marks, content, content.lines[marks.counted :])
         self._end(content, state)
 
-    def _known(self, marks: Marks) -> dict[str, str]:
+    def _uploaded_params(self, marks: Marks) -> dict[str, str]:
         """Parameters that MLflow has; a run that it has not (another store, or one that was moved away) begins anew.
 
         Raises:
@@ -205,7 +205,7 @@ class Push:
         state: str = content.facts["state"]
         if state not in ("running", "pending") or not (self.folder / lease.NAME).exists():
             return state
-        return "running" if lease.held(self.folder / lease.NAME) else "crashed"
+        return "running" if lease.is_leased(self.folder / lease.NAME) else "crashed"
 
     def _set(self, marks: RunMarks, state: str, end: str, stamp: int) -> None:
         """Running, or ended at a time."""
@@ -228,7 +228,7 @@ class Push:
 
     def _files(self, content: Content) -> None:
         marks = self.file.here
-        for path in list(self._kept(content)):
+        for path in list(self._uploaded_files(content)):
             name, at = str(path.relative_to(self.folder)), path.stat()
             stamp = f"{at.st_size} {at.st_mtime_ns}"
             if marks.files.get(name) != stamp:
@@ -237,7 +237,7 @@ class Push:
                 marks.files[name] = stamp
                 self.file.save()
 
-    def _kept(self, content: Content) -> Iterator[Path]:
+    def _uploaded_files(self, content: Content) -> Iterator[Path]:
         """The files of a record that MLflow keeps too; checkpoints where that was asked for.
 
         Raises:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from runner.record.lock import grabbed_soon
 from runner.terminal import streams
 from runner.tracking.handover import LOCK
-from runner.tracking.mirror import Mirror, opened
+from runner.tracking.mirror import Mirror, open_client
 from runner.tracking.request import clear, folder_of, let_go, queue, requests
 from runner.tracking.store import one_at_a_time, tracking_uri
 
@@ -40,11 +40,11 @@ class Backoff:
     failures: int = 0
     until: float = 0.0
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         wait = min(FIRST * 2**self.failures, LONGEST)
         self.failures, self.until = self.failures + 1, self.clock() + wait
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         self.failures, self.until = 0, 0.0
 
     @property
@@ -62,11 +62,11 @@ class Watched:
 
     def due(self, folder: Path, now: float) -> bool:
         """Whether there is something new, and its time has come."""
-        facts, lines = _seen(folder)
+        facts, lines = _folder_state(folder)
         return facts != self.facts or (lines != self.lines and now - self.pushed >= EVERY)
 
 
-def _seen(folder: Path) -> tuple[int, int]:
+def _folder_state(folder: Path) -> tuple[int, int]:
     facts, lines = 0, 0
     with suppress(OSError):
         facts = (folder / "run.json").stat().st_mtime_ns
@@ -89,7 +89,7 @@ class Pusher:
     def open_store(self) -> None:
         """Imports MLflow and opens its database while the runs begin; what is wrong with it shows when something is pushed."""
         with suppress(Exception), one_at_a_time(tracking_uri(self.output_dir)):
-            self.client = opened(self.output_dir)
+            self.client = open_client(self.output_dir)
 
     def look(self) -> int:
         """Pushes what is due; how many runs still ask for it."""
@@ -118,16 +118,16 @@ class Pusher:
 
     def _push(self, folder: Path, seen: Watched) -> bool:
         """Whether the store answered."""
-        seen.facts, seen.lines = _seen(folder)
+        seen.facts, seen.lines = _folder_state(folder)
         mirror = Mirror(folder, self.output_dir, self.client)
         mirror.push()
         seen.pushed, self.client = self.clock(), mirror.client
         if mirror.unreachable:
             seen.facts = 0  # as if never seen: the next try pushes it
-            self.backoff.failed()
+            self.backoff.record_failure()
             self.client = None
         elif mirror.trouble is None:
-            self.backoff.answered()
+            self.backoff.record_answer()
         return not mirror.unreachable
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from runner.record.lock import grabbed, held
+from runner.record.lock import is_locked, try_lock
 
 
 class Request:
@@ -66,13 +66,13 @@ def folder_of(request: Path, output_dir: Path) -> Path | None:
 
 def let_go(request: Path) -> bool:
     """Whether the process that made a request is gone, or is done with it."""
-    return not held(request)
+    return not is_locked(request)
 
 
 def clear(request: Path) -> None:
     """Takes a request away, unless a process holds it again."""
     with suppress(OSError):
-        if (lock := grabbed(request)) is not None:
+        if (lock := try_lock(request)) is not None:
             with lock:
                 request.unlink()
 

@@ -40,7 +40,9 @@ class StoreError(Exception):
 
 
 def tracking_uri(output_dir: Path) -> str:
-    """``MLFLOW_TRACKING_URI`` if set, otherwise the sqlite file in the output folder.  It may hold a password: ``masked``."""
+    """``MLFLOW_TRACKING_URI`` if set, otherwise the sqlite file in the output folder.
+
+    It may hold a password: ``mask_secrets``."""
     return os.environ.get("MLFLOW_TRACKING_URI") or _own(output_dir)
 
 
@@ -74,7 +76,7 @@ def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
     return None
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """A text in which no address shows the password, or the key, that it holds."""
     text = re.sub(r"(://[^\s/:@]*):[^\s/]*@", r"\1:***@", text)
     return re.sub(r"(?i)([?&](?:password|passwd|pwd|token|secret|key|api_key|access_key)=)[^\s&#]+", r"\1***", text)
@@ -82,7 +84,7 @@ def masked(text: str) -> str:
 
 def store_name(uri: str, output_dir: Path) -> str:
     """Under which a record remembers what a store has got."""
-    return OWN if uri == _own(output_dir) else masked(uri)
+    return OWN if uri == _own(output_dir) else mask_secrets(uri)
 
 
 def is_remote(uri: str) -> bool:
@@ -91,7 +93,7 @@ def is_remote(uri: str) -> bool:
 
 
 @contextmanager
-def locked(path: Path, seconds: float = -1, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+def lock_file(path: Path, seconds: float = -1, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
     """Whoever comes second waits, for ever where ``seconds`` is negative; ``on_wait`` is told what for.
 
     Raises:
@@ -123,7 +125,7 @@ def one_at_a_time(uri: str, seconds: float = -1, on_wait: Callable[[str], None] 
     if file is None:
         yield
         return
-    with locked(file.parent / ".mlflow.lock", seconds, on_wait):
+    with lock_file(file.parent / ".mlflow.lock", seconds, on_wait):
         yield
 
 

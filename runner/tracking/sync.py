@@ -15,7 +15,7 @@ from runner.arguments import Parser
 from runner.console import complain, out
 from runner.record.record import find, runs
 from runner.tracking.mirror import Mirror
-from runner.tracking.store import masked, tracking_uri
+from runner.tracking.store import mask_secrets, tracking_uri
 
 SECONDS = 300  # for one run
 
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
     if not folders:
         out.print(f"no runs under {output_dir}")
         return 0
-    shown, client = masked(tracking_uri(output_dir)), None
+    shown, client = mask_secrets(tracking_uri(output_dir)), None
     pushed, bad = 0, list[str]()
     for folder in track(folders, "pushing", console=out, disable=not out.is_terminal):
         left = f"{_runs(len(folders) - pushed - len(bad))} left for the next runner sync"

@@ -69,11 +69,11 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
     job = make_job(*chosen, "attacker.target=cedar")
     problem = load_problem(job, Streams(0))
     assert problem.classes == ["ash", "birch", "cedar"]
-    assert job.attacker.informed(problem, Streams(0)).wanted == 2
+    assert job.attacker.with_problem(problem, Streams(0)).target_class == 2
     with pytest.raises(Misfit, match=r"attacker.target=oak: .* has classes ash, birch, cedar"):
         load_problem(make_job(*chosen, "attacker.target=oak"), Streams(0))
     state, rng = train(job.inference, job.model, problem, 20)
-    attacker = job.attacker.informed(problem, rng)
+    attacker = job.attacker.with_problem(problem, rng)
     rows = security_curve(problem, job.inference.posterior(state), attacker, threat(attacker, [0.5]), rng).rows
     assert "target_reached" in rows
 
@@ -91,7 +91,7 @@ def test_a_target_is_reached_or_not_by_counting(name):
     row, y = curve.rows.iloc[1], problem.test.y
     rng = Streams(0)
     rng.attack.set_state(rng.at("attack", 0).get_state())
-    moved = attacker.informed(problem, rng).perturb(Attacked(model, problem.bounds), problem.test.x, y, rng, 0.2)
+    moved = attacker.with_problem(problem, rng).perturb(Attacked(model, problem.bounds), problem.test.x, y, rng, 0.2)
     others = [i for i in range(len(y)) if int(y[i]) != 1]
     with torch.no_grad():
         guesses = model.predict(moved, generator()).guess

@@ -19,9 +19,9 @@ from components import registry
 from components.contracts.roles import Component
 from components.registry import CHOSEN, REQUIRED
 from runner import CONF
-from runner.compose.build import built
+from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_pairs
-from runner.compose.parts import filled
+from runner.compose.parts import fill_in
 from runner.mistakes import ConfigError
 
 # Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
@@ -366,7 +366,7 @@ def made(role: str, name: str, asked: tuple[str, ...] = ()) -> Component:
     values |= {
         key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in [*small(role, name), *asked])
     }
-    return built(role, filled(role, values, role), role)
+    return build_component(role, fill_in(role, values, role), role)
 
 
 def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 # Each room of components imports those before it alone.
-ORDER = ["trouble", "memory", "registry", "maths", "contracts", "posteriors", "metrics", "figures", "problems", "blocks",
-         "models", "datasets", "attackers", "gradients", "inference", "evaluation"]  # fmt: skip
+ORDER = ["trouble", "old_names", "memory", "registry", "maths", "contracts", "posteriors", "metrics", "figures", "problems",
+         "blocks", "models", "datasets", "attackers", "gradients", "inference", "evaluation"]  # fmt: skip
 ROOM = 16  # modules in a folder, its __init__ apart
 
 

@@ -10,9 +10,9 @@ from omegaconf import OmegaConf
 from components import registry
 from components.contracts import attackers, roles
 from components.contracts.capabilities import CAPABILITIES
-from runner.catalogue.list_and_show import describe, explained
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.catalogue.list_and_show import describe, explain_keys
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.disk.yaml_comments import read_file
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,7 +31,7 @@ def test_yaml_and_class_agree(role, name):
     assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], "defaults live in the YAML alone"
     if "???" not in values.values():
         # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
-        built(role, filled(role, values, role), role)
+        build_component(role, fill_in(role, values, role), role)
     bases = tuple((vars(roles) | vars(attackers))[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)
     between = [c for c in cls.__mro__[1:] if issubclass(c, bases) and c not in bases and "[" not in c.__name__]
@@ -44,7 +44,7 @@ def test_yaml_and_class_agree(role, name):
 def test_every_yaml_has_its_class_and_comments(role, path):
     assert path.stem in registry.names(role)
     # Its own, or that of a class which several components share.
-    for key in explained(read_file(path)[0], describe(role, path.stem)[1]):
+    for key in explain_keys(read_file(path)[0], describe(role, path.stem)[1]):
         assert key.comment or key.path == "name", f"{path.name}: {key.path} has no comment"
 
 

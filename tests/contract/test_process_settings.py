@@ -10,9 +10,9 @@ import torch
 from configured import component, load
 
 from components.contracts.plugins.process_settings import kept_settings
-from components.inference.chains import moved, started
+from components.inference.chains import advance, init_chains
 from components.trouble import NumericalTrouble
-from runner.execution.divergence import named
+from runner.execution.divergence import locate_trouble
 from runner.plugins import import_plugins
 
 
@@ -43,13 +43,13 @@ def test_a_plug_in_that_changes_the_folder_when_it_is_imported(tmp_path, monkeyp
 def test_chains_of_another_shape_are_refused():
     problem, rng = load("mixture_of_gaussians_2d")
     model = component("model", "target_density").build(problem, rng)
-    state = started(model, problem, None, 4, rng)
+    state = init_chains(model, problem, None, 4, rng)
     with pytest.raises(ValueError, match=r"theta is \[1, 2\], the chains are \[4, 2\]"):
-        moved(state, state.theta[:1], 0, 1)
+        advance(state, state.theta[:1], 0, 1)
 
 
 def test_a_key_that_the_method_lacks_is_not_offered():
     error = NumericalTrouble("chains [0] left the finite numbers", "lower inference.step_size")
     keeps, lacks = component("inference", "mala"), component("inference", "gibbs")
-    assert named(error, 1, 0, keeps).mend == "lower inference.step_size"
-    assert named(error, 1, 0, lacks).mend == "check the scales of the data and of the model's prior"
+    assert locate_trouble(error, 1, 0, keeps).mend == "lower inference.step_size"
+    assert locate_trouble(error, 1, 0, lacks).mend == "check the scales of the data and of the model's prior"

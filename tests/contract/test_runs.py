@@ -43,8 +43,8 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     assert inference.sees in SHOWS[problem.kind]
     assert problem.kind == job.dataset.poses()
     built = job.model.build(problem, rng)
-    assert missing(built, job.model.offered()) == [], "a model does not offer what it says"
-    assert missing(built, inference.needed(problem.kind, job.model.offered())) == []
+    assert missing(built, job.model.capabilities()) == [], "a model does not offer what it says"
+    assert missing(built, inference.required_capabilities(problem.kind, job.model.capabilities())) == []
 
     state = inference.init(built, problem, rng)
     seen = list(problem.batches(inference.sees, rng, 0, STEPS))

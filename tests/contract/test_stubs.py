@@ -22,7 +22,7 @@ def test_an_inference_asks_for_nothing_else(run: Run, make_job):
     rng = Streams(0)
     problem = load_problem(job, rng)
     real = job.model.build(problem, rng)
-    needed = job.inference.needed(problem.kind, job.model.offered())
+    needed = job.inference.required_capabilities(problem.kind, job.model.capabilities())
     stub = only(real, *(CAPABILITIES[word] for word in sorted(needed)))
     state = job.inference.init(stub, problem, rng)
     for _, batch in problem.batches(job.inference.sees, rng, 0, 2):

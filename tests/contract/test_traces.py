@@ -20,7 +20,7 @@ def test_it_is_what_a_list_was(begun, shape):
     assert len(trace) == 37
     assert torch.equal(trace.rows, torch.stack(whole))
     for dim in range(len(shape) + 1):
-        found = trace.stacked(dim)
+        found = trace.stack_rows(dim)
         assert torch.equal(found, torch.stack(whole, dim))
         assert found.is_contiguous()
 

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from components.contracts.attackers import Contamination, Evasion, Opponent
 from components.contracts.games import Turn
-from components.contracts.plugins.calls import watched
+from components.contracts.plugins.calls import watch_class
 from components.contracts.plugins.declared import check_declared
 from components.contracts.roles import Block, Dataset, Gradient, Inference, Model
 from components.contracts.sequences import Clean
 from components.trouble import Misfit, NumericalTrouble
-from runner.compose.build import built
+from runner.compose.build import build_component
 from runner.compose.resolve import refuse_unknown_defaults
 from runner.execution.signals import noted_signals
 from runner.mistakes import ConfigError
@@ -115,7 +115,7 @@ class Part(Block):
 
 def made(role: str, cls: type, **keys):
     """A component of the watched class; fields that hold anything are set past the strict types."""
-    return watched(role, cls).model_construct(name="mine", **keys)
+    return watch_class(role, cls).model_construct(name="mine", **keys)
 
 
 X, Y = torch.zeros(3, 2), Clean(torch.zeros(1, 4, 1))
@@ -295,12 +295,12 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(register
     )
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"):
-        built("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
+        build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
     monkeypatch.setattr("runner.compose.build.check_declared", lambda *_: None)
     with pytest.raises(
         ConfigError, match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it"
     ):
-        built("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
+        build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
     monkeypatch.setattr("runner.conf_folders.find", lambda *_: yaml)
     with pytest.raises(
         ConfigError, match=r"wrong_one.yaml: lrr: unknown key of inference=wrong_one, did you mean lr\?"
@@ -320,4 +320,4 @@ def test_a_plug_in_without_a_base_is_one_line(registered):
     registered(HEAD + "class Mine:\n    pass\n")
     import_plugins(["mine_to_be_wrong"])
     with pytest.raises(ConfigError, match=r"inference=wrong_one: mine_to_be_wrong.Mine derives from none of Inference"):
-        built("inference", {"name": "wrong_one"}, "inference")
+        build_component("inference", {"name": "wrong_one"}, "inference")

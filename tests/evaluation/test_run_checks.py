@@ -353,6 +353,6 @@ def test_swag_of_zero_variance_fails(points, passed):
         deviations=zeros.new_zeros(0, 2),
     )
     for theta in torch.tensor(points, dtype=F64):
-        state = method.collected(state, theta)
+        state = method.collect(state, theta)
     (check,) = approximations(state, "swag")
     assert check.passed is passed

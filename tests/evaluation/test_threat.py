@@ -70,4 +70,4 @@ def test_an_attack_made_of_others_has_their_measure():
     words = component("attacker", "worst_case", members=[component("attacker", "ara", direction="flip")])
     assert threat_of(words, [0, 2]).norm == "flip"
     assert words.inputs() == "binary"
-    assert words.known() == "grey box"
+    assert words.knowledge_used() == "grey box"

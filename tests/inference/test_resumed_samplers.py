@@ -15,7 +15,7 @@ DENSITY = ("mixture_of_gaussians_2d", {}, "target_density")
 def setup(dataset, keys, model, inference, options):
     problem, rng = load(dataset, seed=4, **keys)
     if problem.kind == "sequence":
-        problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+        problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     method = component("inference", inference, **options)
     return problem, rng, method, method.init(component("model", model).build(problem, rng), problem, rng)
 

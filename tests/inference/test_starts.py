@@ -6,7 +6,7 @@ import pytest
 import torch
 from known_targets import F64, GaussianTarget, sampled
 
-from components.inference.chains import started
+from components.inference.chains import init_chains
 from components.trouble import NumericalTrouble
 from runner.execution.rng import Streams
 
@@ -30,7 +30,7 @@ class Truncated(GaussianTarget):
 def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
     target = Truncated(0.5)
     first = GaussianTarget(target.mean, target.covariance).sample_prior(50, Streams(0).init)
-    state = started(target, None, "whole", 50, Streams(0), gradient=gradient)
+    state = init_chains(target, None, "whole", 50, Streams(0), gradient=gradient)
     inside = first > 0.5
     assert bool((state.theta > 0.5).all())
     assert torch.equal(state.theta[inside], first[inside])  # the others stay where they were
@@ -39,21 +39,21 @@ def test_chains_that_start_where_the_density_is_zero_are_drawn_again(gradient):
 
 def test_chains_that_start_well_draw_once():
     target = Truncated(-100.0)
-    started(target, None, "whole", 50, Streams(0))
+    init_chains(target, None, "whole", 50, Streams(0))
     assert target.draws == 1
 
 
 def test_no_place_to_start_is_refused_after_a_hundred_draws():
     target = Truncated(1e3)
     with pytest.raises(NumericalTrouble, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"):
-        started(target, None, "whole", 2, Streams(0))
+        init_chains(target, None, "whole", 2, Streams(0))
     assert target.draws == 100
 
 
 def test_a_density_that_is_no_number_is_refused_at_once():
     target = Truncated(0.5, torch.nan)
     with pytest.raises(NumericalTrouble, match="not finite where chains"):
-        started(target, None, "whole", 50, Streams(0))
+        init_chains(target, None, "whole", 50, Streams(0))
     assert target.draws == 1
 
 

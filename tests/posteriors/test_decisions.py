@@ -38,7 +38,7 @@ POINT = [d.Squared(), d.Absolute(), d.Pinball(0.1), d.Pinball(0.8), d.Missed(0.3
 def test_point_actions_minimise_the_empirical_expected_loss(loss):
     belief = lopsided()
     action = loss.act(belief)
-    cost = loss.expected(action, belief)
+    cost = loss.expected_loss(action, belief)
     for j in range(2):
         values = belief.values[:, j]
         assert float(cost[j]) == pytest.approx(literal(loss, action[j], values, belief.weights), abs=1e-12)
@@ -59,7 +59,7 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
     action = loss.act(belief).flatten() if isinstance(loss, d.CentralInterval) else loss.act(belief).squeeze()
     shaped = action.reshape(2, 1, 1) if action.ndim else action.reshape(1, 1)
     cost = integral(action)
-    assert float(loss.expected(shaped, belief).squeeze()) == pytest.approx(cost, abs=1e-6)
+    assert float(loss.expected_loss(shaped, belief).squeeze()) == pytest.approx(cost, abs=1e-6)
     steps = (-0.05, -0.01, 0.01, 0.05)
     moves = [torch.tensor(m, dtype=F64) for m in (itertools.product((*steps, 0.0), repeat=2) if action.ndim else steps)]
     assert all(integral(action + move) > cost - 1e-9 for move in moves)
@@ -69,7 +69,7 @@ def test_intervals_minimise_over_all_pairs_of_draws():
     belief = lopsided(15)
     for loss in (d.CentralInterval(0.2), d.DensestInterval(0.25), d.DensestInterval(0.02)):
         action = loss.act(belief)  # [2, d]
-        cost = loss.expected(action, belief)
+        cost = loss.expected_loss(action, belief)
         for j in range(2):
             values = belief.values[:, j]
             ends = [(a, b) for a in values for b in values if a <= b]
@@ -90,12 +90,12 @@ def test_norm_power_of_a_vector(alpha):
     belief = lopsided(30, 3, seed=1)
     loss = d.NormPower(alpha)
     action = loss.act(belief)
-    cost = float(loss.expected(action, belief))
+    cost = float(loss.expected_loss(action, belief))
     assert cost == pytest.approx(literal(loss, action, belief.values, belief.weights))
     g = torch.Generator().manual_seed(2)
     for scale in (1.0, 1e-1, 1e-2, 1e-3):
         tried = action + scale * torch.randn(200, 3, generator=g, dtype=F64)
-        assert bool((torch.stack([loss.expected(a, belief) for a in tried]) > cost).all())
+        assert bool((torch.stack([loss.expected_loss(a, belief) for a in tried]) > cost).all())
     if alpha == 2:
         assert torch.allclose(action, belief.mean)
 
@@ -118,7 +118,7 @@ def test_classification_with_costs_by_enumeration():
         p = belief.probs[b, 0]
         by_hand = [sum(float(cost[a, c]) * float(p[c]) for c in range(3)) for a in range(4)]
         assert int(action[b, 0]) == min(range(4), key=by_hand.__getitem__)
-        assert float(loss.expected(action, belief)[b, 0]) == pytest.approx(min(by_hand))
+        assert float(loss.expected_loss(action, belief)[b, 0]) == pytest.approx(min(by_hand))
     assert torch.equal(d.Costs.zero_one(3).act(belief), belief.probs.argmax(-1))
 
 

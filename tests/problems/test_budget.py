@@ -36,7 +36,7 @@ def planned(spread=0.0, **budget):
     )
     posterior = Known(problem.system.effect(10), spread)
     assert isinstance(posterior, AffineInInputs)
-    return problem, problem.planned(posterior, rng)
+    return problem, problem.plan_budget(posterior, rng)
 
 
 def test_who_knows_the_truth_plans_best():

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.problems import Counts
-from components.metrics.topics import aligned, coherence, completion, distance, proportions, top_words
+from components.metrics.topics import align_topics, coherence, completion, distance, proportions, top_words
 from components.posteriors.topics import Topics
-from components.problems.corpus import counted, halves
+from components.problems.corpus import count_words, halves
 from components.trouble import Misfit
 from runner.execution.rng import Streams
 
@@ -32,7 +32,7 @@ def even(K=2, V=3, seed=0) -> Tensor:
 
 def test_tables_of_counts_and_their_parts():
     table = torch.tensor([[2.0, 0, 1], [0, 0, 0], [0, 1, 2], [0, 0, 1]])
-    counts = counted(table)
+    counts = count_words(table)
     assert as_lists(counts) == [[0, 0, 2], [], [1, 2, 2], [2]]
     assert as_lists(counts.part(torch.tensor([2, 1, 0]), 1.0)) == [[1, 2, 2], [], [0, 0, 2]]
     assert counts.totals.tolist() == [3, 0, 3, 1]
@@ -41,7 +41,7 @@ def test_tables_of_counts_and_their_parts():
 @pytest.mark.parametrize(("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")])
 def test_counts_are_whole(wrong, told):
     with pytest.raises(Misfit, match=f"whole numbers from 0 on, {told}"):
-        counted(torch.tensor([[1.0, wrong]]))
+        count_words(torch.tensor([[1.0, wrong]]))
 
 
 def test_halves_of_documents():
@@ -82,7 +82,7 @@ def test_numbers_of_topics_do_not_matter():
     scores = problem.score(mixed, Streams(0))
     assert scores["topic_distance"] == pytest.approx(0, abs=1e-12)
     assert scores["perplexity"] == pytest.approx(scores["perplexity_truth"], rel=1e-9)
-    torch.testing.assert_close(aligned(mixed.topics), truth[order.flip(0)])
+    torch.testing.assert_close(align_topics(mixed.topics), truth[order.flip(0)])
     assert distance(truth[:4], truth) == pytest.approx(2 / 6), "two true topics have no match"
     assert distance(torch.cat([even(3, 9), truth]), truth) == pytest.approx(0)
     assert distance(torch.full((6, 9), 1 / 9).double(), truth) == pytest.approx(2 / 3)

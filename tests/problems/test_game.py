@@ -43,7 +43,7 @@ class Pair(Opponent[Tensor]):
     first: list[float]
     second: list[float]
 
-    def seated(self, seats: int) -> list[Opponent]:
+    def assign_seats(self, seats: int) -> list[Opponent]:
         return [Stationary(p=self.first), Stationary(p=self.second)]
 
 
@@ -56,7 +56,7 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)
     uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
-    threats = [[player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.seated(2)] for _ in range(40)]
+    threats = [[player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.assign_seats(2)] for _ in range(40)]
     table = game.environment
     for i in range(3):
         q = [[[[0.0] * 2 for _ in range(3)] for _ in range(2)] for _ in range(2)]  # Q(s, a, b¹, b²)
@@ -106,7 +106,7 @@ def test_a_twin_who_cannot_matter_changes_nothing():
     class First(Opponent[Tensor]):
         name: str = "first"
 
-        def seated(self, seats: int) -> list[Opponent]:
+        def assign_seats(self, seats: int) -> list[Opponent]:
             return [alone.attacker, Stationary(p=[1.0])]
 
     beside.attacker = First()
@@ -138,7 +138,7 @@ class Line:
         reward = -s_next[:, 0].abs()
         return Outcome(reward, -reward.unsqueeze(1), s_next, s_next[:, 0].abs() > 3)
 
-    def shown(self, s: Tensor, a: Tensor) -> Shown:
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(torch.nn.functional.one_hot(a, 2).to(self.dtype), None)
 
     def features(self, s: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ def test_one_number_is_asked_of_each_observation(name):
 def test_an_oracle_needs_the_law_of_the_noise(make_job):
     problem, rng = load("wiener_velocity", n_steps=5)
     attacker = component("attacker", "gaussian_contamination")
-    problem = problem.attacked(attacker, rng)
+    problem = problem.attack(attacker, rng)
     problem.attacker = component("attacker", "exponential_smoother")  # any attacker that does not say it
     with pytest.raises(Misfit, match="does not say by what law"):
         component("model", "contaminated_ssm").build(problem, rng)

@@ -87,9 +87,9 @@ def test_a_long_evaluation_says_every_half_a_minute_what_it_is_at(monkeypatch, c
 
 def test_of_several_posteriors_the_line_of_an_evaluation_has_the_first_score_of_each(capsys):
     live = Live(10, 1)
-    live.evaluated(10, 0, {"nlpp/0.5": 1.0, "nlpp/1": 2.0, "rmse/0.5": 3.0})
+    live.show_evaluation(10, 0, {"nlpp/0.5": 1.0, "nlpp/1": 2.0, "rmse/0.5": 3.0})
     assert "step 10/10  nlpp/0.5 1  nlpp/1 2  (" in capsys.readouterr().out
-    live.evaluated(10, 0, {"nlpp": 1.5, "nlpp/left": 1.0})
+    live.show_evaluation(10, 0, {"nlpp": 1.5, "nlpp/left": 1.0})
     assert "step 10/10  nlpp 1.5  (" in capsys.readouterr().out
 
 

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.attackers.criteria import RANKS, misjudged, next_classes, soften_logits
+from components.attackers.criteria import RANKS, is_misclassified, next_classes, soften_logits
 from components.attackers.norms import NORMS, room
 from components.attackers.target import Targeted
 from components.contracts.attackers import Evasion, Knowledge
@@ -111,7 +111,7 @@ class APGD(Targeted, Evasion):
 
     def _others(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Sequence[Tensor | None]:
         """The classes [B, T] that rows are led to, climb by climb; None: any."""
-        if self.n_targets is None or self.wanted is not None:
+        if self.n_targets is None or self.target_class is not None:
             return [None]
         with torch.no_grad():
             return next_classes(victim.answers(x, generator), y, self.n_targets)
@@ -128,14 +128,18 @@ class APGD(Targeted, Evasion):
         stop: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Where each row ends (its point of largest f, or the first that is broken), f there, and whether it is broken."""
-        sign = -1.0 if self.wanted is None else 1.0  # f = sign J
+        sign = -1.0 if self.target_class is None else 1.0  # f = sign J
         steepest, ball = NORMS[self.norm].steepest, room(self.norm, x, eps, victim.bounds)
 
         def look(at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             answer = victim.answer(at, labels, generator, self.criterion, towards=towards)
             predictive = answer.predictive
             own = RANKS[self.criterion](soften_logits(predictive), labels) if towards is None else answer.objective
-            return sign * own, sign * answer.gradient, misjudged(predictive, labels) == (self.wanted is None)
+            return (
+                sign * own,
+                sign * answer.gradient,
+                is_misclassified(predictive, labels) == (self.target_class is None),
+            )
 
         ended, peak = x.clone(), x.new_zeros(len(x))
         done = torch.zeros(len(x), dtype=torch.bool, device=x.device)

@@ -33,7 +33,7 @@ class GradientAscent(Targeted):
 
     def ascent(self) -> Ascent:
         """How this attack climbs."""
-        one = Ascent(self.norm, 1, 1.0, target=self.wanted, criterion=self.criterion, stop_when_broken=False)
+        one = Ascent(self.norm, 1, 1.0, target=self.target_class, criterion=self.criterion, stop_when_broken=False)
         return replace(one, precision=self.precision)
 
     def measure(self) -> NormName:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.criteria import RANKS, misjudged
+from components.attackers.criteria import RANKS, is_misclassified
 from components.attackers.norms import NORMS, room, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
 from components.trouble import Doubtful
@@ -52,7 +52,7 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
         how = replace(how, stop_when_broken=False)
     if x.device.type == "cpu" and not multiplies(how.precision):
         warnings.warn(Doubtful(SLOW), stacklevel=1)
-    victim = victim.rounded(how.precision).soften()
+    victim = victim.round_gradient(how.precision).soften()
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # there is nothing to compare with
         return _climb(victim, x, labels, generator, eps, how)[0]
@@ -113,6 +113,6 @@ def _climb(
         with torch.no_grad():
             predictive = victim.answers(here, generator)
             loss[rows] = towards * RANKS[how.criterion](predictive, labels)
-        wrong = misjudged(predictive, labels)
+        wrong = is_misclassified(predictive, labels)
         broken[rows] = ~wrong if how.target is not None else wrong
     return ended, loss, broken

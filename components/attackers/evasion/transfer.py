@@ -71,7 +71,7 @@ class Transfer(Evasion):
     def measure(self) -> Measure:
         return self.attack.measure()
 
-    def informed(self, problem: Problem, rng: Rng) -> Transfer:
+    def with_problem(self, problem: Problem, rng: Rng) -> Transfer:
         if self._posterior is not None:
             return self
         if not isinstance(problem, Supervised):
@@ -87,7 +87,7 @@ class Transfer(Evasion):
             for _, batch in known.batches(self.inference.sees, own, 0, self.training_steps):
                 state, _ = self.inference.step(state, batch, own)
         posterior = self.inference.posterior(state)
-        out = self.model_copy(update={"attack": self.attack.informed(problem, rng)})
+        out = self.model_copy(update={"attack": self.attack.with_problem(problem, rng)})
         if not isinstance(posterior, Predicts):
             raise Misfit(
                 f"attacker.inference={self.inference.name}: a surrogate has to predict, and what it learns does not"
@@ -97,7 +97,7 @@ class Transfer(Evasion):
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if self._posterior is None:
-            raise Misfit("attacker=transfer: it has no surrogate yet; informed(problem, rng) trains it")
+            raise Misfit("attacker=transfer: it has no surrogate yet; with_problem(problem, rng) trains it")
         attack = self.attack.relentless()
         surrogate = victim.aimed_at(self._posterior).facing(attack.expects())
         return attack.perturb(surrogate, x, y, rng, eps)

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from components.attackers.criteria import certainty, misjudged
+from components.attackers.criteria import certainty, is_misclassified
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
 from components.contracts.roles import Problem
@@ -66,17 +66,19 @@ class WorstCase(Evasion):
         for i, member in enumerate(self.members):
             member.check_target(problem, f"{key}.members.{i}")
 
-    def known(self) -> Knowledge:
+    def knowledge_used(self) -> Knowledge:
         """What the member knows who knows most."""
-        return min((member.known() for member in self.members), key=KNOWLEDGE.index)
+        return min((member.knowledge_used() for member in self.members), key=KNOWLEDGE.index)
 
     @property
     def insiders(self) -> WorstCase:
         """The worst case of the members who know most: what is to be no weaker than any attack that knows less."""
-        return self.model_copy(update={"members": [m for m in self.members if m.known() == self.known()]})
+        return self.model_copy(
+            update={"members": [m for m in self.members if m.knowledge_used() == self.knowledge_used()]}
+        )
 
     @property
-    def labelled(self) -> dict[str, Evasion]:
+    def members_by_label(self) -> dict[str, Evasion]:
         """Members by name; of one attack taken twice, by the keys too in which the two differ."""
         count = Counter(member.name for member in self.members)
         out: dict[str, Evasion] = {}
@@ -87,14 +89,16 @@ class WorstCase(Evasion):
             out[label if label not in out else f"{label} ({i + 1})"] = member
         return out
 
-    def informed(self, problem: Problem, rng: Rng) -> WorstCase:
-        return self.model_copy(update={"members": [member.informed(problem, rng) for member in self.members]})
+    def with_problem(self, problem: Problem, rng: Rng) -> WorstCase:
+        return self.model_copy(update={"members": [member.with_problem(problem, rng) for member in self.members]})
 
     def relentless(self) -> WorstCase:
         return self.model_copy(update={"members": [member.relentless() for member in self.members]})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found = [member.perturb(victim.facing(member.expects()), x, y, rng, eps) for member in self.labelled.values()]
+        found = [
+            member.perturb(victim.facing(member.expects()), x, y, rng, eps) for member in self.members_by_label.values()
+        ]
         return strongest(victim, found, y, rng.attack, single_target(self))
 
 
@@ -120,7 +124,7 @@ def strongest(
         generator.set_state(draws)
         with torch.no_grad():
             predictive = victim.answers(candidate, generator)
-        value, breaks = sign * certainty(predictive, labels), misjudged(predictive, labels) == (target is None)
+        value, breaks = sign * certainty(predictive, labels), is_misclassified(predictive, labels) == (target is None)
         better = (breaks & ~broken) | ((breaks == broken) & (value < lowest))
         best = torch.where(better.unsqueeze(1), candidate, best)
         lowest, broken = torch.where(better, value, lowest), broken | breaks

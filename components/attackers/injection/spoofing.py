@@ -18,7 +18,7 @@ from components.registry import register
 KNOWS: dict[str, Knowledge] = {"gradient": "white box", "queries": "black box", "nothing": "black box"}
 
 
-def _stretched(u: Tensor, eps: float) -> Tensor:
+def _scale_to_norm(u: Tensor, eps: float) -> Tensor:
     """Shifts so much longer that the longest of each replicate has length ε; where there is none, none."""
     longest = u.norm(dim=-1).amax(1).view(-1, 1, 1)
     return u * torch.where(longest > 0, eps / longest.clamp_min(1e-12), 1.0)
@@ -67,7 +67,7 @@ class Spoofing(Injection):
     def noise_unit(self) -> float | None:
         return self.unit
 
-    def known(self) -> Knowledge:
+    def knowledge_used(self) -> Knowledge:
         return KNOWS[self.access]
 
     def references(self) -> dict[str, Injection]:
@@ -78,7 +78,7 @@ class Spoofing(Injection):
 
     def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
         """The times that he shifts [R, T] bool, whatever the budget: drawn at random, or those of the steepest gradient."""
-        seen = victim.seen
+        seen = victim.is_observed
         if self.times == "random":
             u = torch.rand(seen.shape, generator=rng.at("attack", 0), device=seen.device, dtype=torch.float64)
             return (u < self.probability) & seen
@@ -98,7 +98,7 @@ class Spoofing(Injection):
         known = [] if found is None else [found]
         if self.access == "queries":
             return search(victim, struck, eps, self.queries, signs, known, generator)
-        starts = [nothing] if found is None else [_stretched(found, eps)]
+        starts = [nothing] if found is None else [_scale_to_norm(found, eps)]
         for _ in range(self.restarts):
             at = random_signs(struck, dy, eps, generator, nothing)
             share = torch.rand(len(at), 1, 1, generator=generator, device=at.device, dtype=at.dtype)

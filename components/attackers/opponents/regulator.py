@@ -70,9 +70,9 @@ class Regulator(Opponent[Regulation]):
     baseline: bool
     credit: Literal["turn", "change"]
 
-    def seated(self, seats: int) -> list[Opponent[Any]]:
+    def assign_seats(self, seats: int) -> list[Opponent[Any]]:
         """He alone, or whom he brings and he."""
-        return [self] if self.regulates is None else [*self.regulates.seated(seats), self]
+        return [self] if self.regulates is None else [*self.regulates.assign_seats(seats), self]
 
     def reset(self, seat: Seat, rng: Rng) -> Regulation:
         n = len(self.rates) if self.policy == "discrete" else 1

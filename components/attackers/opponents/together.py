@@ -22,5 +22,5 @@ class Together(Opponent[None]):
 
     members: Annotated[list[Opponent], Field(min_length=1)]
 
-    def seated(self, seats: int) -> list[Opponent[Any]]:
-        return [player for member in self.members for player in member.seated(1)]
+    def assign_seats(self, seats: int) -> list[Opponent[Any]]:
+        return [player for member in self.members for player in member.assign_seats(1)]

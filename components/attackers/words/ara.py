@@ -11,8 +11,8 @@ from components.attackers.words.beliefs import attack_frequencies, random_belief
 from components.attackers.words.changes import (
     CHUNK,
     change_sets,
-    changed,
-    judged,
+    flip_words,
+    log_odds_malicious,
     malicious,
     possible,
     seen_by,
@@ -58,7 +58,7 @@ class ARA(Evasion):
         for part in x[spam].split(max(1, CHUNK // len(sets))):
             r = self.candidates(victim, part, sets, rng.attack)
             beliefs = random_beliefs(r.nan_to_num(posinf=0.0), self.variance, 1, rng.attack)[0]
-            parts.append(changed(part, sets[beliefs.masked_fill(r.isinf(), torch.inf).argmin(1)]))
+            parts.append(flip_words(part, sets[beliefs.masked_fill(r.isinf(), torch.inf).argmin(1)]))
         out[spam] = torch.cat(parts)
         return out
 
@@ -67,7 +67,7 @@ class ARA(Evasion):
         can = possible(x, sets, self.direction)
         mail, which = can.nonzero(as_tuple=True)
         r = x.new_full(can.shape, torch.inf)
-        r[can] = judged(victim, changed(x[mail], sets[which]), generator)
+        r[can] = log_odds_malicious(victim, flip_words(x[mail], sets[which]), generator)
         return r
 
     def frequencies(self, victim: Victim, x: Tensor, eps: int, n: int, generator: torch.Generator) -> Tensor:

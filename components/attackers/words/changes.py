@@ -37,7 +37,7 @@ def possible(x: Tensor, sets: Tensor, direction: Direction) -> Tensor:
     return absent[:, sets].all(-1)
 
 
-def changed(x: Tensor, sets: Tensor) -> Tensor:
+def flip_words(x: Tensor, sets: Tensor) -> Tensor:
     """x [B, D] with the words of each set [B, k] flipped. [B, D]"""
     padded = torch.cat([x, torch.zeros_like(x[:, :1])], 1)
     return padded.scatter(1, sets, 1 - padded.gather(1, sets))[:, :-1]
@@ -58,7 +58,7 @@ def seen_by(victim: Victim, against: Against) -> Victim:
     )
 
 
-def judged(victim: Victim, x: Tensor, generator: torch.Generator) -> Tensor:
+def log_odds_malicious(victim: Victim, x: Tensor, generator: torch.Generator) -> Tensor:
     """Log odds of the victim that each mail of x [B, D] is malicious, [B]."""
     with torch.no_grad():
         return torch.cat([log_odds(victim.answers(part, generator)) for part in x.split(CHUNK)])
@@ -93,8 +93,8 @@ def best_of(victim: Victim, x: Tensor, sets: Tensor, direction: Direction, gener
         can = possible(part, sets, direction)  # [b, M]
         mail, which = can.nonzero(as_tuple=True)
         value = x.new_full(can.shape, torch.inf)
-        value[can] = judged(victim, changed(part[mail], sets[which]), generator)
-        out.append(changed(part, sets[value.argmin(1)]))
+        value[can] = log_odds_malicious(victim, flip_words(part[mail], sets[which]), generator)
+        out.append(flip_words(part, sets[value.argmin(1)]))
     return torch.cat(out)
 
 

@@ -85,7 +85,7 @@ class Collapsed(LogJoint, ClosedFormScore, Protocol):
 
     def rest(self, theta: Tensor) -> Tensor: ...  # θ [K, P] -> θ₋ [K, P']
 
-    def completed(
+    def complete(
         self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator
     ) -> Tensor: ...  # θ [K, P], w drawn from p(w | θ₋, y)
 
@@ -94,7 +94,7 @@ class Collapsed(LogJoint, ClosedFormScore, Protocol):
 class Collapsible(Protocol):
     """A log joint some of whose parameters can be integrated out in closed form."""
 
-    def collapsed(self) -> Collapsed: ...  # raises Misfit where the data do not allow it
+    def integrate_out(self) -> Collapsed: ...  # raises Misfit where the data do not allow it
 
 
 @runtime_checkable

@@ -86,7 +86,7 @@ class AffineLayers(WeightSpace, Protocol):
 class ReversesInputs(Protocol):
     """A network that may have its derivative in the inputs alone written out, without a graph; None: as configured, not."""
 
-    def reversed(self, x: Tensor) -> tuple[Tensor, Reverse] | None: ...  # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]
+    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None: ...  # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]
 
 
 @runtime_checkable

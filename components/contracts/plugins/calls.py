@@ -34,18 +34,18 @@ def is_ours(error: BaseException) -> bool:
 
 
 @cache
-def watched(role: str, cls: C) -> C:
+def watch_class(role: str, cls: C) -> C:
     """The class of a user with its role's methods watched.
 
     They raise Misfit, in one line that names the file, where they raise anything, end the process, draw from a global
     stream or return what the role does not take."""
     base = base_of(cls)
-    methods = {} if base is None else {name: _watched(role, cls, name) for name in METHODS[base]}
+    methods = {} if base is None else {name: _watch_method(role, cls, name) for name in METHODS[base]}
     inside = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     return type(cls)(cls.__name__, (cls,), inside | methods)
 
 
-def _watched(role: str, cls: type, name: str) -> Callable[..., Any]:
+def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
     method = getattr(cls, name)
     check = CHECKS.get((base_of(cls), name))  # type: ignore[arg-type]
 
@@ -82,8 +82,8 @@ def _problem(dataset: Any, given: tuple[Any, ...], returned: Any) -> str:
     return ""
 
 
-def _built(model: Any, given: tuple[Any, ...], returned: Any) -> str:
-    lacks = missing(returned, model.offered())
+def _check_built_model(model: Any, given: tuple[Any, ...], returned: Any) -> str:
+    lacks = missing(returned, model.capabilities())
     return f"returns {_kind(returned)} without {', '.join(lacks)}, which offers names" if lacks else ""
 
 
@@ -137,11 +137,11 @@ def _posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
     return f"returns {_kind(returned)} without {', '.join(lacks)}, which gives names" if lacks else ""
 
 
-def _perturbed(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
+def _check_perturbed(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
     return _tensor_like(given[1], "x", returned) if len(given) > 1 else ""
 
 
-def _corrupted(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
+def _check_corrupted(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
     return _tensor_like(given[0].y, "the observations", returned, finite=False)
 
 
@@ -155,7 +155,7 @@ def _tensor_like(like: Tensor, named: str, returned: Any, finite: bool = True) -
     return "returns numbers that are not finite" if finite and not bool(returned.isfinite().all()) else ""
 
 
-def _acted(opponent: Any, given: tuple[Any, ...], returned: Any) -> str:
+def _check_opponent_methods(opponent: Any, given: tuple[Any, ...], returned: Any) -> str:
     if not isinstance(returned, Tensor):
         return f"returns {_kind(returned)}, must return a tensor of numbers of actions, one for each replicate"
     replicates = len(given[1].s) if len(given) > 1 else len(returned)
@@ -168,7 +168,7 @@ def _acted(opponent: Any, given: tuple[Any, ...], returned: Any) -> str:
     return "returns an action below 0; actions are numbered from 0" if bool((returned < 0).any()) else ""
 
 
-def _estimated(gradient: Any, given: tuple[Any, ...], returned: Any) -> str:
+def _check_estimate(gradient: Any, given: tuple[Any, ...], returned: Any) -> str:
     if not isinstance(returned, tuple) or len(returned) != 3:
         return f"returns {_kind(returned)}, must return (gradients, terms, state)"
     gradients, terms, _ = returned
@@ -183,13 +183,13 @@ def _terms(block: Any, given: tuple[Any, ...], returned: Any) -> str:
 
 CHECKS: dict[tuple[type, str], Check] = {
     (roles.Dataset, "load"): _problem,
-    (roles.Model, "build"): _built,
+    (roles.Model, "build"): _check_built_model,
     (roles.Inference, "init"): _state,
     (roles.Inference, "step"): _step,
     (roles.Inference, "posterior"): _posterior,
-    (roles.Gradient, "estimate"): _estimated,
+    (roles.Gradient, "estimate"): _check_estimate,
     (roles.Block, "terms"): _terms,
-    (attackers.Evasion, "perturb"): _perturbed,
-    (attackers.Contamination, "corrupt"): _corrupted,
-    (attackers.Opponent, "act"): _acted,
+    (attackers.Evasion, "perturb"): _check_perturbed,
+    (attackers.Contamination, "corrupt"): _check_corrupted,
+    (attackers.Opponent, "act"): _check_opponent_methods,
 }

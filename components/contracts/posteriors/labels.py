@@ -33,7 +33,7 @@ class Redraws(Predicts, Protocol):
 class PredictsInReverse(Predicts, Protocol):
     """A posterior predictive whose derivative in the inputs may be written out: no graph is made; None: as it is, not."""
 
-    def reversed(
+    def reverse(
         self, x: Tensor, generator: torch.Generator
     ) -> tuple[Predictive, Reverse] | None: ...  # ``predict``, and ∂/∂f [S, B, T, C] of its logits -> ∂/∂x [B, D]
 

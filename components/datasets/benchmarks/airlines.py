@@ -59,5 +59,5 @@ class Airlines(BigTable):
         return "airlines"
 
     def rows(self, setting: Setting, simulate: int) -> Array:
-        self.located(setting)  # says that it is simulated where nobody asked for that
+        self.locate(setting)  # says that it is simulated where nobody asked for that
         return simulated_flights(simulate)

@@ -130,7 +130,7 @@ class UciClassification(FileOrSimulation[Supervised]):
         split = rng.replicate if self.split is None else self.split
         if split >= SPLITS:
             raise Misfit(f"replicates: {self.set} has {SPLITS} splits, one to each; set replicates to at most that")
-        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
         values, classes = simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
         kept, scored = split_rows(len(values), split)
         x, y = standardised_inputs(torch.from_numpy(values), kept), torch.from_numpy(classes)[:, None]

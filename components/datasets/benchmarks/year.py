@@ -48,5 +48,5 @@ class Year(BigTable):
         return FILE
 
     def rows(self, setting: Setting, simulate: int) -> Array:
-        path = self.located(setting)
+        path = self.locate(setting)
         return simulated_rows("year", Shape(simulate, INPUTS)) if path is None else _read(path)

@@ -14,7 +14,7 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.contracts.user_code import Place, blamed, found, short_digest
+from components.contracts.user_code import Place, import_object, reraise_user_error, short_digest
 from components.figures.samples.trace import trace
 from components.maths.bijectors import POSITIVE, Interval
 from components.problems.density import Density
@@ -70,18 +70,18 @@ class LogDensity(Dataset[Density]):
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The function's name and the beginning of its file's checksum: other code is another target."""
-        found("dataset.function", self.function)
+        import_object("dataset.function", self.function)
         return f"{self.name}-{self.function.replace(':', '.')}-{short_digest(self.function)}"
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         where = f"dataset.function={self.function}"
-        given = partial(found("dataset.function", self.function), **(self.arguments or {}))
+        given = partial(import_object("dataset.function", self.function), **(self.arguments or {}))
         support = self.support if isinstance(self.support, list) else [self.support] * self.dim
         positive, unit = ([j for j, of in enumerate(support) if of == kind] for kind in ("positive", "unit"))
         begin = torch.as_tensor(self.start_mean, **like).expand(self.dim)
 
-        def transformed(theta: Tensor) -> tuple[Tensor, Tensor]:
+        def transform(theta: Tensor) -> tuple[Tensor, Tensor]:
             x, log_jacobian = theta.clone(), theta.new_zeros(len(theta))
             for places, bijector in ((positive, POSITIVE), (unit, Interval(0.0, 1.0))):
                 if places:
@@ -90,11 +90,11 @@ class LogDensity(Dataset[Density]):
             return x, log_jacobian
 
         def constrain(theta: Tensor) -> Tensor:
-            return transformed(theta)[0]  # [K, P]
+            return transform(theta)[0]  # [K, P]
 
         def log_density(theta: Tensor) -> Tensor:
-            x, log_jacobian = transformed(theta)
-            with blamed(where, given):
+            x, log_jacobian = transform(theta)
+            with reraise_user_error(where, given):
                 return given(x) + log_jacobian  # [K]
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
@@ -125,7 +125,7 @@ def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
     """Whether the function keeps to what is asked of it, at a few rows x [S, P].
 
     Raises Misfit."""
-    with blamed(where, given):
+    with reraise_user_error(where, given):
         value, alone = given(x), given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__

@@ -34,7 +34,7 @@ class Airline(MonthlyRecord):
     def read(self, path: Path) -> Tensor:
         return torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1, usecols=1))
 
-    def imitated(self) -> Tensor:
+    def simulate(self) -> Tensor:
         """A trend, a season of twelve months and noise, in logarithms."""
         t = torch.arange(144, dtype=torch.float64)
         noise = torch.randn(144, generator=torch.Generator().manual_seed(1949), dtype=torch.float64)

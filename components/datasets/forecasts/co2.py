@@ -23,7 +23,7 @@ FILE = "timeseries/co2_mauna_loa.csv"
 MONTHS = 637  # of the record: January 1965 to January 2018
 
 
-def simulated() -> Tensor:
+def simulate_record() -> Tensor:
     """A record like it [637], in ppm: a bent trend, a season of twelve months and noise, from a seed of its own."""
     t = torch.arange(MONTHS, dtype=torch.float64) / 12
     noise = torch.randn(MONTHS, generator=torch.Generator().manual_seed(1965), dtype=torch.float64)
@@ -56,8 +56,8 @@ class CO2(FileOrSimulation[Forecasting]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
-        record = simulated() if path is None else torch.from_numpy(np.loadtxt(path))
+        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        record = simulate_record() if path is None else torch.from_numpy(np.loadtxt(path))
         months = first_months(record, self.n_train, self.n_ahead)
         about = {"train": record[: self.n_train], "record": record, "none": torch.tensor([0.0])}[self.standardise]
         scale = 1.0 if self.standardise == "none" else float(about.std(correction=0))

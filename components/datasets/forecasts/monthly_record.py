@@ -53,13 +53,13 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
         """The record [T]."""
         raise TypeError(f"{type(self).__name__} has no read")
 
-    def imitated(self) -> Tensor:
+    def simulate(self) -> Tensor:
         """A record like it [T], from a seed of its own."""
         raise TypeError(f"{type(self).__name__} has no imitation")
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
-        record = self.imitated() if path is None else self.read(path)
+        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        record = self.simulate() if path is None else self.read(path)
         y = first_months(record, self.n_train, self.n_ahead)
         y = y.log() if self.log else y
         months = range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)

@@ -32,7 +32,7 @@ class Nutria(MonthlyRecord):
     def read(self, path: Path) -> Tensor:
         return torch.from_numpy(np.loadtxt(path))
 
-    def imitated(self) -> Tensor:
+    def simulate(self) -> Tensor:
         """A random walk of logarithms that is drawn back to a capacity."""
         noise = torch.randn(120, generator=torch.Generator().manual_seed(9833), dtype=torch.float64)
         walk = torch.empty(120, dtype=torch.float64)

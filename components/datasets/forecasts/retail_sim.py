@@ -96,18 +96,18 @@ class RetailSim(Dataset[Forecasting]):
         level = self.level + steps.cumsum(0) - steps[0]
         signal = goodwill + level + X @ beta
         y = signal + self.observation_sd * self._errors(generator)
-        lost = self._lost(generator)
+        lost = self._missing_weeks(generator)
         responses = {name: self.q.get(name, 0.0) for name in self.channels}
         shown = [list(CHANNELS).index(name) for name in self.channels]
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
         whole = Sequence(
             name=self.name,
             states=None,
-            observations=placed(torch.where(lost, torch.nan, y)).view(1, -1, 1),
-            means=placed(signal).view(1, -1, 1),
+            observations=to_device(torch.where(lost, torch.nan, y)).view(1, -1, 1),
+            means=to_device(signal).view(1, -1, 1),
             system=RetailTruth(
                 {
                     "observation_sd": self.observation_sd,
@@ -121,9 +121,9 @@ class RetailSim(Dataset[Forecasting]):
                 self.decay,
             ),
             state_names=["sales"],
-            regressors=placed(X),
+            regressors=to_device(X),
             regressor_names=list(REGRESSORS),
-            inputs=placed(U[:, shown]),
+            inputs=to_device(U[:, shown]),
             input_names=self.channels,
             dates=tuple(monday.isoformat() for monday in world.mondays),
             about={"unit": "million EUR a week"},
@@ -139,7 +139,7 @@ class RetailSim(Dataset[Forecasting]):
         precision = torch._standard_gamma(half, generator=generator) / half
         return z / precision.sqrt() * ((self.nu - 2) / self.nu) ** 0.5
 
-    def _lost(self, generator: torch.Generator) -> Tensor:
+    def _missing_weeks(self, generator: torch.Generator) -> Tensor:
         """Which weeks have no y [T]: a share of those seen, never the first."""
         lost, count = torch.zeros(self.n_steps, dtype=torch.bool), round(self.missing_share * self.n_train)
         lost[1 + torch.randperm(self.n_train - 1, generator=generator)[:count]] = True

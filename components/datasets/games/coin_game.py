@@ -54,7 +54,7 @@ class CoinEnvironment:
         u = torch.rand(replicates, n * n, generator=generator, device=self.device, dtype=torch.float64)
         return u.argsort(1)[:, :4]
 
-    def moved(self, cell: Tensor, action: Tensor) -> Tensor:
+    def move(self, cell: Tensor, action: Tensor) -> Tensor:
         """Where a player comes to, who stays where the grid ends [R]."""
         step = torch.tensor(MOVES, device=cell.device)[action]
         place = torch.stack([cell // self.size, cell % self.size], 1) + step
@@ -63,7 +63,7 @@ class CoinEnvironment:
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """1 for each coin that one steps on alone, ½ each where both do, or 1 to who gets a shared coin."""
-        hers, his, coins = self.moved(s[:, 0], a), self.moved(s[:, 1], b[:, 0]), s[:, 2:]
+        hers, his, coins = self.move(s[:, 0], a), self.move(s[:, 1], b[:, 0]), s[:, 2:]
         she, he = (coins == hers.unsqueeze(1)), (coins == his.unsqueeze(1))  # [R, 2]
         both = she & he
         share = self.share
@@ -72,7 +72,7 @@ class CoinEnvironment:
         left = torch.where(she | he, self.size**2, coins)
         return Outcome(r_a, r_b.unsqueeze(1), torch.cat([hers[:, None], his[:, None], left], 1), None)
 
-    def shown(self, s: Tensor, a: Tensor) -> Shown:
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
 
     def marks(self, s: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.games import rewards
 from components.problems.game import Game
-from components.problems.table_environment import TableEnvironment, repeated
+from components.problems.table_environment import TableEnvironment, repeat_game
 from components.registry import register
 from components.trouble import Shortfall
 
@@ -94,7 +94,7 @@ class DataSharing(Dataset[Game]):
                 Shortfall("dataset: T > R > P > S and 2R > T + S do not hold: no prisoner's dilemma"), stacklevel=1
             )
         hers = torch.tensor([[self.R, self.S], [self.T, self.P]], device=setting.device, dtype=setting.dtype)
-        rounds = repeated(hers, hers.T[..., None], (2,), self.memory)
+        rounds = repeat_game(hers, hers.T[..., None], (2,), self.memory)
         environment = Market(
             **vars(rounds), incentive=self.incentive, incentive_until=self.incentive_until, payers=self.tax_on
         )

@@ -16,7 +16,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.games import rewards
 from components.problems.game import Game
-from components.problems.table_environment import repeated
+from components.problems.table_environment import repeat_game
 from components.registry import register
 from components.trouble import Shortfall
 
@@ -84,7 +84,7 @@ class IteratedMatrix(Dataset[Game]):
         pays = self.rewards().to(setting.device, setting.dtype)
         return Game(
             name=self.name,
-            environment=repeated(pays[..., 0], pays[..., 1:], (pays.shape[1],), self.memory),
+            environment=repeat_game(pays[..., 0], pays[..., 1:], (pays.shape[1],), self.memory),
             episodes=self.episodes,
             tail=self.tail,
             window=self.window,

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from components.contracts.user_code import blamed, line_of
+from components.contracts.user_code import line_of, reraise_user_error
 from components.datasets.games.parallel_values import (
     mask_of_info,
     mask_within,
@@ -48,10 +48,10 @@ class ParallelGame:
         if not isinstance(made, ParallelEnv):
             raise Misfit(f"{where}: makes a {type(made).__name__}, no ParallelEnv{way_to_parallel(made)}")
         self.env = made
-        with blamed(f"{where}: unwrapped", type(made)):
+        with reraise_user_error(f"{where}: unwrapped", type(made)):
             kind = type(made.unwrapped)  # the user's own class, below PettingZoo's wrappers
         self._code = {method: vars(kind).get(method, kind) for method in ("reset", "step", "close")}
-        with blamed(f"{where}: possible_agents, which must name all players that there can be", type(made)):
+        with reraise_user_error(f"{where}: possible_agents, which must name all players that there can be", type(made)):
             players = self._in_order("possible_agents", type(made), made.possible_agents)
         names = [str(player) for player in players]
         if len(set(names)) < len(names):
@@ -62,7 +62,7 @@ class ParallelGame:
             raise Misfit(f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}")
         own = 0 if agent is None else names.index(str(agent))
         self.players = [players[own], *players[:own], *players[own + 1 :]]
-        with blamed(f"{where}: action_space or observation_space", type(made)):
+        with reraise_user_error(f"{where}: action_space or observation_space", type(made)):
             spaces = [made.action_space(player) for player in self.players]
             seen = [made.observation_space(player) for player in self.players]
         for player, space, view in zip(self.players, spaces, seen, strict=True):
@@ -126,7 +126,7 @@ class ParallelGame:
 
     def _playing(self, method: str) -> list[Any]:
         """The players that are in the game now."""
-        with blamed(f"{self.where}: agents after {method}", self._code[method]):
+        with reraise_user_error(f"{self.where}: agents after {method}", self._code[method]):
             agents = self._in_order("agents", self._code[method], self.env.agents)
         strangers = [str(agent) for agent in agents if agent not in self.players]
         if strangers:
@@ -135,7 +135,7 @@ class ParallelGame:
             )
         return agents
 
-    def _observed(self, method: str, observations: Mapping[Any, Any], *, needed: bool) -> list[float]:
+    def _observe(self, method: str, observations: Mapping[Any, Any], *, needed: bool) -> list[float]:
         """What the decision maker observes, flattened; zeros where there is nothing and nothing is ``needed``."""
         from gymnasium.spaces.utils import flatten
 
@@ -148,22 +148,22 @@ class ParallelGame:
             return [0.0] * self.width
         if misfit := observation_misfit(self.space, observations[player]):
             self._refuse(self._code[method], f"an observation of {player!r} {misfit}")
-        with blamed(f"{self.where}: an observation of {player!r}", self._code[method]):
+        with reraise_user_error(f"{self.where}: an observation of {player!r}", self._code[method]):
             return [float(x) for x in flatten(self.space, observations[player])]
 
     def begin(self, seed: int) -> Beginning:
-        with blamed(f"{self.where}: reset(seed={seed})", self._code["reset"]):
+        with reraise_user_error(f"{self.where}: reset(seed={seed})", self._code["reset"]):
             returned = self.env.reset(seed=seed)
         observations, _ = self._parts("reset", returned, ("observations", "infos"))
         agents, player = self._playing("reset"), self.players[0]
         if agents and player not in agents:
             self._refuse(self._code["reset"], f"agents lacks {player!r}, the decision maker, after reset")
-        return Beginning(self._observed("reset", observations, needed=bool(agents)), not agents)
+        return Beginning(self._observe("reset", observations, needed=bool(agents)), not agents)
 
     def move(self, actions: list[int]) -> AfterMove:
         numbers = {player: n + first for player, n, first in zip(self.players, actions, self.first, strict=True)}
         before = self._playing("step")
-        with blamed(f"{self.where}: step", self._code["step"]):
+        with reraise_user_error(f"{self.where}: step", self._code["step"]):
             returned = self.env.step({player: numbers[player] for player in before})  # in its own order
         observations, rewards, terminations, truncations, _ = self._parts("step", returned, RETURNS)
         after, present = self._playing("step"), [player in before for player in self.players]
@@ -177,7 +177,7 @@ class ParallelGame:
                 told = "is still in agents after its end; take it out of agents"
                 late = "is in agents after a step that it was not in before; players cannot join later, or come back"
                 self._refuse(self._code["step"], f"{player!r} {told if player in before else late}")
-        observed = self._observed("step", observations, needed=not ends[0])
+        observed = self._observe("step", observations, needed=not ends[0])
         return AfterMove(observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:]))
 
     def _gain(self, player: Any, rewards: Mapping[Any, Any]) -> float:
@@ -216,7 +216,7 @@ class ParallelGame:
         return bool(ends), bool(stops)
 
     def close(self) -> None:
-        with blamed(f"{self.where}: close", self._code["close"]):
+        with reraise_user_error(f"{self.where}: close", self._code["close"]):
             self.env.close()
 
 
@@ -228,15 +228,15 @@ def check_seeded(open_one: Callable[[], ParallelGame], horizon: int, generator: 
     one, other = open_one(), open_one()
     moves = min(horizon, TRIED)
 
-    def drawn(below: int) -> int:
+    def draw_integer(below: int) -> int:
         return int(torch.randint(below, (), generator=generator))
 
-    over = one.begin(drawn(2**31 - 1)).over
+    over = one.begin(draw_integer(2**31 - 1)).over
     for _ in range(0 if over else moves):
-        moved = one.move([drawn(n) for n in one.sizes])
+        moved = one.move([draw_integer(n) for n in one.sizes])
         if moved.terminated or moved.truncated:
             break
-    for seed in (drawn(2**31 - 1), drawn(2**31 - 1)):
+    for seed in (draw_integer(2**31 - 1), draw_integer(2**31 - 1)):
         begun = one.begin(seed)
         differ = begun != other.begin(seed)
         for move in range(0 if begun.over else moves):
@@ -245,7 +245,7 @@ def check_seeded(open_one: Callable[[], ParallelGame], horizon: int, generator: 
                     f"{one.where}: differs after {move} moves when it is played twice from reset(seed={seed}); let all that it "
                     "draws come from that seed, and nothing stay from the episode before"
                 )
-            actions = [drawn(n) for n in one.sizes]
+            actions = [draw_integer(n) for n in one.sizes]
             moved, same = one.move(actions), other.move(actions)
             differ = moved != same
             if not differ and (moved.terminated or moved.truncated):

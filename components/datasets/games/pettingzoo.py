@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt, field_validator
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.contracts.user_code import blamed
+from components.contracts.user_code import reraise_user_error
 from components.datasets.games.parallel_game import ParallelGame, check_seeded
 from components.figures.games import rewards
 from components.problems.game import Game
@@ -75,7 +75,7 @@ class PettingZoo(Dataset[Game]):
         function = function or "parallel_env"  # as PettingZoo's own modules have it
         where = f"dataset.env={self.env}"
         try:
-            with blamed(where):
+            with reraise_user_error(where):
                 module = importlib.import_module(name)
         except Misfit as error:
             missing = error.__cause__
@@ -96,7 +96,7 @@ class PettingZoo(Dataset[Game]):
         maker, where = self.maker(), f"dataset.env={self.env}"
 
         def open_one() -> ParallelGame:
-            with blamed(f"{where}: being made with dataset.kwargs", maker):
+            with reraise_user_error(f"{where}: being made with dataset.kwargs", maker):
                 made = maker(**(self.kwargs or {}))
             return ParallelGame(made, self.agent, where)
 

@@ -53,7 +53,7 @@ def coloured_digits() -> tuple[Images, Images]:
     """scikit-learn's digits in 28 × 28, moved by up to two pixels, ink and paper of random colours; once and for all."""
     rng = np.random.default_rng([*b"cifar10-sim"])
 
-    def coloured(images: np.ndarray) -> np.ndarray:
+    def colourise(images: np.ndarray) -> np.ndarray:
         n = len(images)
         ink, paper = rng.uniform(0.5, 1.0, (n, COLOURS, 1, 1)), rng.uniform(0.0, 0.6, (n, COLOURS, 1, 1))
         moved = np.zeros((n, 1, SIDE, SIDE))
@@ -63,7 +63,7 @@ def coloured_digits() -> tuple[Images, Images]:
         return (255 * seen.clip(0, 1)).round().astype(np.uint8)
 
     (train, y_train), (test, y_test) = enlarged_digits()
-    return (coloured(train), y_train), (coloured(test), y_test)
+    return (colourise(train), y_train), (colourise(test), y_test)
 
 
 @register("dataset", "cifar10")
@@ -93,7 +93,7 @@ class Cifar10(FileOrSimulation[Supervised]):
         return ARCHIVE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
         train, test = coloured_digits() if path is None else read_cifar10(path)
         chosen = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
 

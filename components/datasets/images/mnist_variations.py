@@ -51,7 +51,7 @@ def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
     return np.stack(accepted)
 
 
-def composed(digit: np.ndarray, background: np.ndarray) -> np.ndarray:
+def overlay(digit: np.ndarray, background: np.ndarray) -> np.ndarray:
     """d + (1 − d) b: the digit's grey value is its opacity, ink hides the background and paper shows it."""
     return digit + (1 - digit) * background
 
@@ -140,6 +140,6 @@ class MnistVariations(Dataset):
         random = rng.integers(0, 256, (n, SIDE, SIDE), dtype=np.uint8)
         out = np.empty((3, n, SIDE, SIDE), np.float32)
         out[0] = images[rows[0]] / np.float32(255)
-        out[1] = composed(images[rows[1]] / np.float32(255), random / np.float32(255))
-        out[2] = composed(images[rows[2]] / np.float32(255), patches(n, self.min_patch_std, rng))
+        out[1] = overlay(images[rows[1]] / np.float32(255), random / np.float32(255))
+        out[2] = overlay(images[rows[2]] / np.float32(255), patches(n, self.min_patch_std, rng))
         return out.reshape(3 * n, SIDE, SIDE), labels[rows].reshape(-1)

@@ -24,7 +24,7 @@ PARTS = ("omniglot/images_background_small1.zip", "omniglot/images_background_sm
 DRAWERS_IN_TRAINING = 15  # of the 20 who drew each character
 
 
-def averaged(images: np.ndarray, side: int) -> np.ndarray:
+def average_pixels(images: np.ndarray, side: int) -> np.ndarray:
     """Images [n, k, k] in [0, 1] as means over the squares of a grid, pixels on its lines shared by area, [n, side, side]."""
     k = images.shape[1]
     edges = np.arange(side + 1) * (k / side)
@@ -69,7 +69,7 @@ def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
                 if name.endswith(".png") and key not in scans:
                     scans[key] = np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("1"))
     keys = sorted(scans)
-    ink = averaged(~np.stack([scans[key] for key in keys]), SIDE)  # paper is white, which is 1
+    ink = average_pixels(~np.stack([scans[key] for key in keys]), SIDE)  # paper is white, which is 1
     alphabets = np.unique([key.split("/")[0] for key in keys], return_inverse=True)[1]
     trained = np.array([int(key[-6:-4]) <= DRAWERS_IN_TRAINING for key in keys])  # …/0108_16.png
     return (ink[trained], alphabets[trained]), (ink[~trained], alphabets[~trained])

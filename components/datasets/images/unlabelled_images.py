@@ -17,7 +17,7 @@ from components.datasets.images.mnist_files import HALF, ImageFiles, Offline
 from components.datasets.images.omniglot import OmniglotFiles
 from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
 from components.metrics.evidence.held_out import LatentEvidence, Proposal
-from components.problems.unlabelled import Unlabelled, drawn
+from components.problems.unlabelled import Unlabelled, sample_binary
 
 Binarised = Literal["static", "dynamic", "threshold", "none"]
 Split = tuple[Tensor, Tensor, Tensor]  # training and held-out images [n, H, W] in [0, 1], classes of the latter
@@ -99,7 +99,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
             train, test = train > HALF, test > HALF
         rows, held = (Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test))
         if self.how == "dynamic":
-            held = drawn(held, rng.data)
+            held = sample_binary(held, rng.data)
         return Unlabelled(
             name=self.identity(setting.data_dir, setting.offline),
             values=self.holds(),

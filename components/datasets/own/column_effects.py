@@ -34,7 +34,7 @@ def column_of_parameter(posterior: object, columns: list[str], classes: list[str
     return found if posterior.n_draws and set(found.values()) == set(range(len(columns))) else {}
 
 
-def named(parameter: str, columns: list[str], classes: list[str]) -> str:
+def label_of_parameter(parameter: str, columns: list[str], classes: list[str]) -> str:
     """The column, and the class where each has coefficients, in place of x1 and x1/0."""
     name, _, number = parameter.partition("/")
     column = columns[int(name[1:]) - 1] if name != "intercept" else name
@@ -56,7 +56,7 @@ def per_unit_scores(
     out: dict[str, float] = {}
     for name, value in effect_scores(posterior, _units(places, scale, label_scale)).items():
         score, _, parameter = name.partition("/")
-        out[f"{score}/{named(parameter, columns, classes)}"] = value
+        out[f"{score}/{label_of_parameter(parameter, columns, classes)}"] = value
     return out
 
 
@@ -69,7 +69,7 @@ def effect_table(
     if not isinstance(posterior, HoldsDraws) or not places:
         return {}
     table = coefficient_table(posterior, _units(places, scale, label_scale))
-    table["name"] = [named(name, columns, classes) if name in places else name for name in table["name"]]
+    table["name"] = [label_of_parameter(name, columns, classes) if name in places else name for name in table["name"]]
     return {
         "coefficients": table.drop(columns=["inclusion", *(str(c) for c in table if str(c).startswith("long_run"))])
     }

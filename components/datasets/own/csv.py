@@ -91,7 +91,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def holds(self) -> Values | None:
         return None if self.targets else "real"
 
-    def labelled(self) -> Target | None:
+    def target_kind(self) -> Target | None:
         return self.labels if self.targets else None
 
     def folds(self, data_dir: Path) -> int | None:

@@ -19,7 +19,7 @@ Rows = NDArray[np.int64]
 MOST = 5  # names in a line
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
 
 
@@ -39,9 +39,9 @@ def input_facts(table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, sc
         elif bool(is_constant(torch.from_numpy(column.values[kept]))):
             constant.append(name)
     if constant:
-        out["constant inputs"] = f"{_listed(constant)}: nothing is learnt from them; name them in dataset.exclude"
+        out["constant inputs"] = f"{_join_names(constant)}: nothing is learnt from them; name them in dataset.exclude"
     if unseen:
-        out["texts not learnt from"] = _listed(unseen)
+        out["texts not learnt from"] = _join_names(unseen)
     names = [name for column in encoded.values() for name in column.names]
     X = torch.from_numpy(np.concatenate([column.values for column in encoded.values()], 1)[kept])
     if pairs := name_collinear(X, names):
@@ -68,5 +68,7 @@ def class_facts(
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
     out = {"classes": ", ".join(classes) + (f" (log odds are of {classes[1]})" if len(classes) == 2 else "")}
     if only_tested:
-        out["classes not learnt from"] = f"{_listed(only_tested)}: test rows alone have them, and count in the scores"
+        out["classes not learnt from"] = (
+            f"{_join_names(only_tested)}: test rows alone have them, and count in the scores"
+        )
     return out

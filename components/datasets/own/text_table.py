@@ -190,13 +190,13 @@ def _split_cells(file: Path, text: str, delimiter: str) -> tuple[list[str], list
         lacks = "no line after its names" if tables[delimiter] else "nothing"
         raise DamagedFile(f"dataset.path={file.name}: the file is empty, {file} holds {lacks}; name another")
 
-    def ragged(rows: list[tuple[int, list[str]]]) -> tuple[int, list[str]] | None:
+    def is_ragged(rows: list[tuple[int, list[str]]]) -> tuple[int, list[str]] | None:
         return next((row for row in rows if len(row[1]) != len(rows[0][1])), None)
 
-    fits = [mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and ragged(rows) is None]
+    fits = [mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and is_ragged(rows) is None]
     found = delimiter if delimiter in fits or not fits else fits[0]
     header, *rows = tables[found]
-    if (wrong := ragged(tables[found])) is not None:
+    if (wrong := is_ragged(tables[found])) is not None:
         raise DamagedFile(
             f"{file}, line {wrong[0]}: {len(wrong[1])} cells under {len(header[1])} names; mend it, or set dataset.delimiter"
         )

@@ -97,7 +97,7 @@ class GaussianRegression:
         )
 
 
-def numbered(name: str, n: int) -> list[str]:
+def numbered_names(name: str, n: int) -> list[str]:
     return [f"{name}[{j}]" for j in range(1, n + 1)]
 
 
@@ -109,14 +109,14 @@ def blr(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> Gauss
     """sblri-blr: β ~ N(0, 10²), σ ~ N⁺(0, 10²), y ~ N(Xβ, σ²)."""
     X, y = columns(data, dtype, device, "X", "y")
     D = X.shape[1]
-    return GaussianRegression.of(numbered("beta", D), X, y, half_normal(10.0), ([0.0] * D, [10.0] * D))
+    return GaussianRegression.of(numbered_names("beta", D), X, y, half_normal(10.0), ([0.0] * D, [10.0] * D))
 
 
 def kidscore_momiq(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
     """kidiq-kidscore_momiq: β flat, σ ~ half-Cauchy(2.5), kid_score ~ N(β_1 + β_2 mom_iq, σ²)."""
     iq, y = columns(data, dtype, device, "mom_iq", "kid_score")
     X = torch.stack([torch.ones_like(iq), iq], 1)
-    return GaussianRegression.of(numbered("beta", 2), X, y, half_cauchy(2.5), None)
+    return GaussianRegression.of(numbered_names("beta", 2), X, y, half_cauchy(2.5), None)
 
 
 def kilpisjarvi(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
@@ -132,7 +132,7 @@ def logmesquite(data: dict[str, Any], dtype: torch.dtype, device: torch.device) 
     sizes = ("diam1", "diam2", "canopy_height", "total_height", "density")
     *logs, group, weight = columns(data, dtype, device, *sizes, "group", "weight")
     X = torch.stack([torch.ones_like(group), *(size.log() for size in logs), group], 1)
-    return GaussianRegression.of(numbered("beta", 7), X, weight.log(), flat, None)
+    return GaussianRegression.of(numbered_names("beta", 7), X, weight.log(), flat, None)
 
 
 def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
@@ -142,7 +142,7 @@ def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> Gauss
     )
     ages = [(age == k).to(dtype) for k in (2, 3, 4)]
     X = torch.stack([torch.ones_like(y), ideology, race, *ages, education, gender, income], 1)
-    return GaussianRegression.of(numbered("beta", 9), X, y, flat, None)
+    return GaussianRegression.of(numbered_names("beta", 9), X, y, flat, None)
 
 
 def autoregression(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
@@ -150,5 +150,5 @@ def autoregression(data: dict[str, Any], dtype: torch.dtype, device: torch.devic
     (y,), K = columns(data, dtype, device, "y"), data["K"]
     lags = [y[K - k : len(y) - k] for k in range(1, K + 1)]
     X = torch.stack([torch.ones_like(y[K:]), *lags], 1)
-    names = ["alpha", *numbered("beta", K)]
+    names = ["alpha", *numbered_names("beta", K)]
     return GaussianRegression.of(names, X, y[K:], half_cauchy(2.5), ([0.0] * (K + 1), [10.0] * (K + 1)))

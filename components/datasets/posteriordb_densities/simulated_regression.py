@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression, numbered
+from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression, numbered_names
 from components.datasets.posteriordb_densities.scale_priors import half_normal
 from components.figures.samples.trace import trace
 from components.problems.density import Density
@@ -22,7 +22,9 @@ def regression(dtype: torch.dtype, device: torch.device) -> GaussianRegression:
     X = torch.stack([torch.ones(ROWS, dtype=torch.float64), z[:, 0], 0.8 * z[:, 0] + 0.6 * z[:, 1]], 1)
     y = X @ X.new_tensor(BETA) + SIGMA * z[:, 2]
     prior = ([0.0] * 3, [2.0] * 3)
-    return GaussianRegression.of(numbered("beta", 3), X.to(device, dtype), y.to(device, dtype), half_normal(1.0), prior)
+    return GaussianRegression.of(
+        numbered_names("beta", 3), X.to(device, dtype), y.to(device, dtype), half_normal(1.0), prior
+    )
 
 
 def simulated_regression(name: str, dtype: torch.dtype, device: torch.device) -> Density:

@@ -79,7 +79,7 @@ class SensorNetwork:
         except ValueError:
             raise Misfit(f"dataset.start={start}: neither the number of an hour nor a date as 2024-06-09T00") from None
 
-    def contaminated(self, hours: int, threshold: float, max_level: float, max_missing: float) -> list[Window]:
+    def contaminated_windows(self, hours: int, threshold: float, max_level: float, max_missing: float) -> list[Window]:
         """Windows by the rule of ``london_air``, the most contaminated first, at most one a sensor."""
         found = []
         for start in range(0, len(self.values) - hours + 1, hours):

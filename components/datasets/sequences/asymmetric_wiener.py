@@ -74,7 +74,7 @@ class AsymmetricWiener(Dataset[Sequence]):
         assert redraw is not None
         assert isinstance(problem.system, LinearGaussianSystem)
 
-        def seen(symmetric: Tensor, generator: torch.Generator) -> Tensor:
+        def observe(symmetric: Tensor, generator: torch.Generator) -> Tensor:
             size = (symmetric - means).abs()  # |z|  # [R, T, 2]
             shape = (*size.shape[:2], 1 if self.coin == "shared" else size.shape[2])
             below = (torch.rand(shape, generator=generator, dtype=torch.float64) < 0.5).to(size.device)
@@ -83,7 +83,7 @@ class AsymmetricWiener(Dataset[Sequence]):
         return replace(
             problem,
             name=self.name,
-            observations=seen(problem.observations, rng.data),
-            redraw=lambda generator: seen(redraw(generator), generator),
+            observations=observe(problem.observations, rng.data),
+            redraw=lambda generator: observe(redraw(generator), generator),
             system=SplitNormalSystem(**vars(problem.system), below=self.below, above=self.above),
         )

@@ -124,7 +124,7 @@ def to_iso(texts: list[str], where: list[str], date_format: str | None) -> tuple
         facts = {}
     times = _parse(texts, where, date_format)
     iso = [time.isoformat() for time in times]
-    return (iso if times[0].tzinfo is not None else _shortened(iso)), facts
+    return (iso if times[0].tzinfo is not None else _shorten_dates(iso)), facts
 
 
 def _day_or_month_first(texts: list[str], where: list[str]) -> str:
@@ -169,7 +169,7 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
     return times
 
 
-def _shortened(dates: list[str]) -> list[str]:
+def _shorten_dates(dates: list[str]) -> list[str]:
     """Dates alone where every time is midnight, else without seconds where there are none."""
     times = read_times(dates)
     if (times == times.normalize()).all():
@@ -201,10 +201,10 @@ def _as_local(times: pd.DatetimeIndex, dates: list[str], gaps: Gaps) -> tuple[li
         return None
     of_walls = count_steps(local, gaps)
     if of_walls.unit != "seconds" and not of_walls.has_gaps:
-        return _shortened(walls), of_walls
+        return _shorten_dates(walls), of_walls
     instants = count_steps(times, "allow")
     better = of_walls.unit == "business days" or (of_walls.are_equal and not instants.are_equal)
-    return (_shortened(walls), of_walls) if better else None
+    return (_shorten_dates(walls), of_walls) if better else None
 
 
 def _remedy(found: EqualSteps, row: int, aware: list[bool]) -> str:

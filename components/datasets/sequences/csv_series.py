@@ -101,19 +101,19 @@ class CsvSeries(OwnFile[Sequence]):
         self._check(table.file, x, regressors, "regressors", seen, where)
         self._check(table.file, u, self.inputs, "inputs", seen, where)
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype).contiguous()
 
         whole = Sequence(
             name=self.identity(setting.data_dir, setting.offline),
             states=None,
-            observations=placed(y.expand(setting.replicates, -1, -1)),
-            means=None if truth is None else placed(truth.unsqueeze(0)),
+            observations=to_device(y.expand(setting.replicates, -1, -1)),
+            means=None if truth is None else to_device(truth.unsqueeze(0)),
             system=None,
             state_names=self.columns,
-            regressors=placed(x) if regressors else None,
+            regressors=to_device(x) if regressors else None,
             regressor_names=regressors,
-            inputs=placed(u) if self.inputs else None,
+            inputs=to_device(u) if self.inputs else None,
             input_names=self.inputs,
             dates=times.dates if self.date is not None else (),
             figures=[signal],

@@ -13,7 +13,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.states import states
-from components.problems.linear_gaussian import Matrix, checked, observed, simulated, tensors
+from components.problems.linear_gaussian import Matrix, make_system, simulate_observations, simulate_system, tensors
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 
@@ -48,24 +48,24 @@ class LgssmSeries(Dataset[Sequence]):
 
     def system(self) -> LinearGaussianSystem:
         """A, Q, H, Σ, m_0, P_0 in float64."""
-        return checked(tensors({name: dict(self)[name] for name in ("A", "Q", "H", "Sigma", "m0", "P0")}))
+        return make_system(tensors({name: dict(self)[name] for name in ("A", "Q", "H", "Sigma", "m0", "P0")}))
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         system = self.system()
         z = torch.randn(len(system.m0), generator=rng.data, dtype=torch.float64)
         x0 = system.m0 + torch.linalg.cholesky(system.P0) @ z
-        path, seen = simulated(system, x0, self.n_steps, setting.replicates, rng.data)
+        path, seen = simulate_system(system, x0, self.n_steps, setting.replicates, rng.data)
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
         return Sequence(
             name=self.name,
-            states=placed(path.unsqueeze(0)),
-            observations=placed(seen),
-            redraw=lambda generator: placed(observed(system, path, setting.replicates, generator)),
-            system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in vars(system).items()}),
-            means=placed((path @ system.H.T).unsqueeze(0)),
+            states=to_device(path.unsqueeze(0)),
+            observations=to_device(seen),
+            redraw=lambda generator: to_device(simulate_observations(system, path, setting.replicates, generator)),
+            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in vars(system).items()}),
+            means=to_device((path @ system.H.T).unsqueeze(0)),
             state_names=[f"x{j + 1}" for j in range(len(x0))],
             figures=[states, coverage],
         )

@@ -42,18 +42,18 @@ class LocalLevelSeries(Dataset[Sequence]):
         def normal(generator: torch.Generator) -> Tensor:
             return torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
         first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
         level = self.initial_mean + self.initial_sd * first + self.level_sd * normal(rng.data).cumsum(1)  # [R, T]
 
-        def seen(generator: torch.Generator) -> Tensor:
+        def observe(generator: torch.Generator) -> Tensor:
             y = level + self.observation_sd * normal(generator)
             if self.missing:
                 lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
                 y = y.masked_fill(lost, math.nan)
-            return placed(y.unsqueeze(-1))
+            return to_device(y.unsqueeze(-1))
 
         one = torch.ones(1, 1, dtype=torch.float64)
         matrices = {
@@ -66,11 +66,11 @@ class LocalLevelSeries(Dataset[Sequence]):
         }
         return Sequence(
             name=self.name,
-            states=placed(level.unsqueeze(-1)),
-            observations=seen(rng.data),
-            redraw=seen,
-            system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
-            means=placed(level.unsqueeze(-1)),
+            states=to_device(level.unsqueeze(-1)),
+            observations=observe(rng.data),
+            redraw=observe,
+            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in matrices.items()}),
+            means=to_device(level.unsqueeze(-1)),
             state_names=["level"],
             figures=[states, coverage],
         )

@@ -62,21 +62,21 @@ class LondonAir(FileOrSimulation[Sequence]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
         network = simulated_network() if path is None else read_network(path, self.species)
         window = self._window(network)
         rows = slice(window.start, window.start + self.hours)
         seen, truth = network.values[rows, window.sensor], network.median[rows]
 
-        def placed(value: object, replicates: int) -> Tensor:
+        def to_device(value: object, replicates: int) -> Tensor:
             column = torch.as_tensor(value, dtype=torch.float64).view(1, -1, 1).expand(replicates, -1, -1)
             return column.to(device=setting.device, dtype=setting.dtype).contiguous()
 
         return Sequence(
             name=name,
             states=None,
-            observations=placed(seen, setting.replicates),
-            means=placed(truth, 1),
+            observations=to_device(seen, setting.replicates),
+            means=to_device(truth, 1),
             system=None,
             state_names=[f"{self.species}, {'mg' if self.species == 'CO' else 'µg'}/m³"],
             figures=[signal],
@@ -91,7 +91,7 @@ class LondonAir(FileOrSimulation[Sequence]):
     def _window(self, network: SensorNetwork) -> Window:
         """Raises Misfit where there is none."""
         if self.sensor is None or self.start is None:
-            found = network.contaminated(self.hours, self.threshold, self.max_level, self.max_missing)
+            found = network.contaminated_windows(self.hours, self.threshold, self.max_level, self.max_missing)
             if self.pick >= len(found):
                 raise Misfit(
                     f"dataset.pick={self.pick}: the rule finds {len(found)} windows; choose a smaller one, or raise "

@@ -57,24 +57,24 @@ class MaternSeries(Dataset[Sequence]):
         for t in range(self.n_steps):
             x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
-        def seen(generator: torch.Generator) -> Tensor:
+        def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
             y = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
             if self.missing:
                 lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
                 y = y.masked_fill(lost, math.nan)
-            return placed(y.unsqueeze(-1))
+            return to_device(y.unsqueeze(-1))
 
         return Sequence(
             name=self.name,
-            states=placed(path[:, :1].unsqueeze(0)),
-            observations=seen(rng.data),
-            redraw=seen,
-            system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
-            means=placed(path[:, :1].unsqueeze(0)),
+            states=to_device(path[:, :1].unsqueeze(0)),
+            observations=observe(rng.data),
+            redraw=observe,
+            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in matrices.items()}),
+            means=to_device(path[:, :1].unsqueeze(0)),
             state_names=["f"],
             figures=[states, coverage],
         )

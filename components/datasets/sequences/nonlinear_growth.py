@@ -15,7 +15,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.states import states
-from components.models.state_space.nonlinear_growth import grown
+from components.models.state_space.nonlinear_growth import growth_mean
 from components.problems.sequence import Sequence
 from components.registry import register
 
@@ -50,10 +50,10 @@ class NonlinearGrowthSeries(Dataset[Sequence]):
         drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
         x, path = self.initial_mean + self.initial_sd * drive[0], torch.empty_like(drive[1:])
         for t in range(self.n_steps):
-            x = path[t] = grown(x, t + 1) + self.state_sd * drive[t + 1]
+            x = path[t] = growth_mean(x, t + 1) + self.state_sd * drive[t + 1]
         means = path.square() / 20
 
-        def seen(generator: torch.Generator) -> Tensor:
+        def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
             y = means + self.observation_sd * noise  # [R, T]
             return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
@@ -61,8 +61,8 @@ class NonlinearGrowthSeries(Dataset[Sequence]):
         return Sequence(
             name=self.name,
             states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
-            observations=seen(rng.data),
-            redraw=seen,
+            observations=observe(rng.data),
+            redraw=observe,
             means=means.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             system=Growth({"state_sd": self.state_sd, "observation_sd": self.observation_sd}),
             state_names=["state"],

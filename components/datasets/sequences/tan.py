@@ -18,7 +18,7 @@ from components.figures.sequences.coverage import coverage
 from components.figures.sequences.effective_size import effective_size
 from components.figures.sequences.trajectory import trajectory
 from components.maths.compiled.elevation_map import Dem, elevation
-from components.problems.linear_gaussian import walked
+from components.problems.linear_gaussian import walk
 from components.problems.sequence import Sequence
 from components.registry import register
 
@@ -88,30 +88,30 @@ class TerrainAidedNavigation(Realised):
             path = fixed.states
         else:
             drive = flight.motion_sd * torch.randn(self.n_steps, 6, generator=rng.data, dtype=torch.float64)
-            path = walked(A, flight.m0, drive)
+            path = walk(A, flight.m0, drive)
         means = flight.observe(path)  # [T, 2]
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
-        def seen(generator: torch.Generator) -> Tensor:
+        def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64)
-            return placed(means + self.noise_sd * noise)  # [R, T, 2]
+            return to_device(means + self.noise_sd * noise)  # [R, T, 2]
 
         tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
         own = Sequence(
             name=self.name,
-            states=placed(path.unsqueeze(0)),
-            observations=seen(rng.data),
-            redraw=seen,
+            states=to_device(path.unsqueeze(0)),
+            observations=observe(rng.data),
+            redraw=observe,
             system=Flight(
                 self.delta,
                 self.dem,
                 flight.takeoff,
                 noise_sd=self.noise_sd,
-                **{k: placed(v) for k, v in tensors.items()},
+                **{k: to_device(v) for k, v in tensors.items()},
             ),
-            means=placed(means.unsqueeze(0)),
+            means=to_device(means.unsqueeze(0)),
             state_names=["position x", "position y", "height", "velocity x", "velocity y", "vertical velocity"],
             figures=[trajectory, effective_size, coverage],
         )

@@ -16,7 +16,7 @@ from components.datasets.sequences import released
 from components.datasets.sequences.realised import Realised
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.trajectory import trajectory
-from components.problems.linear_gaussian import walked
+from components.problems.linear_gaussian import walk
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -76,22 +76,22 @@ class WienerVelocity(Realised):
             path = fixed.states
         else:
             drive = torch.randn(self.n_steps, 4, generator=rng.data, dtype=torch.float64) @ factor.T
-            path = walked(system.A, x, drive)
+            path = walk(system.A, x, drive)
 
-        def placed(value: Tensor) -> Tensor:
+        def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
-        def seen(generator: torch.Generator) -> Tensor:
+        def observe(generator: torch.Generator) -> Tensor:
             noise = torch.randn(setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64)
-            return placed(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
+            return to_device(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
 
         own = Sequence(
             name=self.name,
-            states=placed(path.unsqueeze(0)),
-            observations=seen(rng.data),
-            redraw=seen,
-            system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in vars(system).items()}),
-            means=placed((path @ system.H.T).unsqueeze(0)),
+            states=to_device(path.unsqueeze(0)),
+            observations=observe(rng.data),
+            redraw=observe,
+            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in vars(system).items()}),
+            means=to_device((path @ system.H.T).unsqueeze(0)),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )

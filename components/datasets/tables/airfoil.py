@@ -15,7 +15,7 @@ from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulation
-from components.datasets.tables.put_aside import Aside, labelled
+from components.datasets.tables.put_aside import Aside, make_problem
 from components.datasets.tables.uci_regression import Shape, simulated_rows
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -52,10 +52,10 @@ class Airfoil(FileOrSimulation[Supervised]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
         data = simulated_rows("airfoil", SHAPE) if path is None else _read(path)
         rows = torch.from_numpy(data)
-        return labelled(
+        return make_problem(
             name,
             rows[:, : SHAPE.inputs],
             rows[:, SHAPE.inputs :],

@@ -35,7 +35,7 @@ class ConditionalToy(Dataset[KnownLaw]):
         raise TypeError("a toy regression has a law")
 
     @classmethod
-    def drawn(cls, x: Tensor, generator: torch.Generator) -> Tensor:
+    def sample_labels(cls, x: Tensor, generator: torch.Generator) -> Tensor:
         """y ~ p(y|x) [B] of inputs x [B], in float64."""
         law = cls.law(x)
         device, places = generator.device, torch.arange(len(x))
@@ -50,7 +50,7 @@ class ConditionalToy(Dataset[KnownLaw]):
         n = self.n_train
         u = torch.rand(n + self.n_test, generator=rng.data, dtype=torch.float64, device=rng.data.device).cpu()
         x = self.reach * (2 * u - 1)
-        y = self.drawn(x, rng.data)
+        y = self.sample_labels(x, rng.data)
         kept, scored = slice(0, n), slice(n, None)
         figures: list[SupervisedFigure] = [predictive_samples, calibration]
         held = KnownLaw.of(self.name, x[:, None], y[:, None], kept, scored, self.batch_size, "y", figures, setting)

@@ -32,7 +32,7 @@ class KnownLaw(RawUnits):
         scores["nlpp_of_law"] = -law.log_prob(self.y_mean + self.y_std * self.test.y).mean()
         predictive = self.predictive_at(posterior, self.test.x, rng)
         if len(law.mu) == 2 and isinstance(predictive, GaussianMixture):
-            raw = predictive.rescaled(self.y_mean, self.y_std)
+            raw = predictive.rescale(self.y_mean, self.y_std)
             some = GaussianMixture(raw.mu[:, ::EVERY], raw.v[:, ::EVERY])
             scores["both_branches"] = both_branches(some, GaussianMixture(law.mu[:, ::EVERY], law.v[:, ::EVERY]))
         return scores

@@ -18,7 +18,7 @@ from components.trouble import Misfit
 Aside = NonNegativeInt  # rows put aside; 0: all rows are trained on, and scored
 
 
-def labelled(
+def make_problem(
     name: str,
     x: Tensor,
     y: Tensor,

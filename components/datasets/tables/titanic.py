@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.put_aside import Aside, labelled
+from components.datasets.tables.put_aside import Aside, make_problem
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -53,7 +53,7 @@ class Titanic(Dataset):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         rows = persons()
-        return labelled(
+        return make_problem(
             self.name,
             rows[:, :3].double(),
             rows[:, 3:],

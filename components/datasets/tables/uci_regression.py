@@ -111,16 +111,16 @@ class UciRegression(FileOrSimulation[Supervised]):
     def genuine(self) -> str:
         return "uci"
 
-    def _packed(self, data_dir: Path) -> Path | None:
+    def _packed_file(self, data_dir: Path) -> Path | None:
         return find(data_dir, f"uci_bnn/{self.set}.npz")  # the same numbers in another form, used where it lies
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if self._packed(data_dir) else super()._why_unavailable(data_dir, offline)
+        return None if self._packed_file(data_dir) else super()._why_unavailable(data_dir, offline)
 
-    def located(self, setting: Setting) -> Path | None:
-        packed = None if self.simulated else self._packed(setting.data_dir)
+    def locate(self, setting: Setting) -> Path | None:
+        packed = None if self.simulated else self._packed_file(setting.data_dir)
         if packed is None:
-            return super().located(setting)
+            return super().locate(setting)
         verify_as(packed, self.file())
         return packed
 
@@ -134,7 +134,7 @@ class UciRegression(FileOrSimulation[Supervised]):
                 f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
             )
         name = self.identity(setting.data_dir, setting.offline)
-        path = self.located(setting)
+        path = self.locate(setting)
         data = simulated_rows(self.set, SHAPES[self.set]) if path is None else _read(path)
         kept, scored = split_rows(len(data), split)
         x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])

@@ -12,7 +12,7 @@ from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.topics.topics import topic_images
-from components.problems.corpus import Corpus, TrueTopics, counted
+from components.problems.corpus import Corpus, TrueTopics, count_words
 from components.registry import register
 
 
@@ -60,8 +60,8 @@ class Bars(Dataset[Corpus]):
         truth = TrueTopics(topics.to(like)[None], torch.full((len(topics),), self.alpha).to(like))
         return Corpus(
             name=self.name,
-            train=counted(table[: self.n_train]),
-            test=counted(table[self.n_train :]),
+            train=count_words(table[: self.n_train]),
+            test=count_words(table[self.n_train :]),
             vocabulary=[f"{i + 1},{j + 1}" for i in range(self.side) for j in range(self.side)],
             like=like,
             rng=rng.data,

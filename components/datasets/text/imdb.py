@@ -91,7 +91,7 @@ class Imdb(TokenRows):
         return ARCHIVE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        path = self.located(setting)
+        path = self.locate(setting)
         train, (texts, labels) = simulated_imdb() if path is None else read_imdb(path, self.tokenizer is None)
         each = len(texts) // 2 if self.n_test is None else self.n_test // 2
         first = [at for label in (0, 1) for at in [i for i, y in enumerate(labels) if y == label][:each]]

@@ -51,7 +51,7 @@ class FilmReviews(TokenRows):
         fold = rng.replicate if self.fold is None else self.fold
         if fold >= FOLDS:
             raise Misfit(f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that")
-        found = reviews(self.located(setting))
+        found = reviews(self.locate(setting))
         rows = list(zip(found.words, found.labels, found.folds, strict=True))
         train = [(words, label) for words, label, at in rows if at != fold]
         test = [(words, label) for words, label, at in rows if at == fold]

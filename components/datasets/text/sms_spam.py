@@ -36,7 +36,7 @@ def words_of(text: str) -> list[str]:
 
 def message_texts(path: Path | None) -> Texts:
     """The messages of a file, or the simulated ones where ``path`` is None."""
-    return _simulated() if path is None else _read(path)
+    return _simulate() if path is None else _read(path)
 
 
 def messages(path: Path | None) -> Messages:
@@ -53,7 +53,7 @@ def _read(path: Path) -> Texts:
 
 
 @functools.lru_cache(maxsize=1)
-def _simulated() -> Texts:
+def _simulate() -> Texts:
     """As many messages and as much spam as the collection has, one fixed corpus whatever the seed.
 
     Every message has one of four topics of its class and draws its words from that topic's frequencies, which follow

@@ -32,14 +32,14 @@ def vocabulary_of(texts: Iterable[Text], n: int | None) -> dict[str, int]:
     return {word: FIRST + k for k, word in enumerate(ordered)}
 
 
-def kept(items: Sequence[T], length: int | None, keep: Keep) -> Sequence[T]:
+def truncate_items(items: Sequence[T], length: int | None, keep: Keep) -> Sequence[T]:
     """At most so many of them (None: all), those in front or those at the end."""
     if length is None:
         return items
     return items[:length] if keep == "first" else items[-length:]
 
 
-def padded(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
+def pad_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
     """Rows of numbers as one tensor [N, longest], 0 behind the last of each."""
     out = torch.zeros(len(rows), max(1, *(len(row) for row in rows)), dtype=dtype)
     for i, row in enumerate(rows):
@@ -71,7 +71,7 @@ def subwords(folder: str, length: int | None, keep: Keep) -> tuple[Callable[[Tex
 
     def numbers(text: Text) -> list[int]:
         inner = tokenizer.encode(" ".join(text), add_special_tokens=False).ids
-        inside = kept(inner, None if length is None else length - 2, keep)
+        inside = truncate_items(inner, None if length is None else length - 2, keep)
         return [1 + token for token in (begin, *inside, end)]
 
     return numbers, tokenizer.get_vocab_size() + 1
@@ -113,7 +113,7 @@ class TokenRows(FileOrSimulation[Supervised]):
         words = vocabulary_of(texts, self.n_words)
 
         def numbers(text: Text) -> list[int]:
-            return [words.get(word, UNKNOWN) for word in kept(text, self.length, self.keep)]
+            return [words.get(word, UNKNOWN) for word in truncate_items(text, self.length, self.keep)]
 
         return numbers, FIRST + len(words)
 
@@ -126,7 +126,7 @@ class TokenRows(FileOrSimulation[Supervised]):
         numbers, size = self.numbering(texts)
 
         def batch(texts: list[Text], labels: list[int]) -> Batch:
-            x = padded([numbers(text) for text in texts], setting.dtype).to(setting.device)
+            x = pad_rows([numbers(text) for text in texts], setting.dtype).to(setting.device)
             y = torch.tensor(labels, device=setting.device)[:, None]
             return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
 

@@ -29,7 +29,7 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
     found = [
         (label, split, predictive)
         for label, split, one, streams in _each(problem, posterior, rng)
-        if (predictive := _predicted(split, one, streams)) is not None
+        if (predictive := _predict(split, one, streams)) is not None
     ]
     if not found:
         return []
@@ -57,7 +57,7 @@ def _variants(
         yield label, problem, posterior, rng
 
 
-def _predicted(problem: Supervised, posterior: object, rng: Rng) -> Categorical | None:
+def _predict(problem: Supervised, posterior: object, rng: Rng) -> Categorical | None:
     if problem.target == "real" or not isinstance(posterior, Predicts):
         return None
     with torch.no_grad():

@@ -26,7 +26,7 @@ class Partitioned(Protocol):
     def together(self) -> Any: ...  # [N, N]
 
     @property
-    def shown(self) -> Any: ...  # [N]
+    def bayes_action(self) -> Any: ...  # [N]
 
     @property
     def loss(self) -> str: ...
@@ -35,7 +35,7 @@ class Partitioned(Protocol):
 def co_clustering(report: Partitioned) -> Figure:
     """Probability that two rows share a cluster, rows by the partition chosen; number of clusters by chain; the partition."""
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
-    chosen, x = report.shown, report.x.cpu().numpy()
+    chosen, x = report.bayes_action, report.x.cpu().numpy()
     order = np.lexsort((x[:, 0], chosen))
     image = left.imshow(report.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
     for edge in np.flatnonzero(np.diff(chosen[order])) + 0.5:

@@ -39,7 +39,7 @@ class Target(KnownMoments, Protocol):
     def log_density(self) -> Callable[[Tensor], Tensor]: ...  # θ [K, P] -> log π(θ) [K]
 
 
-def named(problem: KnownMoments | None, draws: HoldsDraws) -> list[str]:
+def parameter_names(problem: KnownMoments | None, draws: HoldsDraws) -> list[str]:
     """Names of the parameters; none where neither the draws nor the problem know them."""
     return draws.names or (problem.names if problem is not None else [])
 
@@ -48,7 +48,7 @@ def parameters(problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST
     """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no names.
 
     Where there are more, those that mix worst (smallest bulk ESS) are the ones to look at; they keep their order."""
-    names = named(problem, draws)
+    names = parameter_names(problem, draws)
     if not names or draws.n_draws == 0:
         return []
     values = draws.values.detach().double().cpu()  # [C, N, P']
@@ -61,5 +61,5 @@ def parameters(problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST
 
 def part(problem: KnownMoments | None, draws: HoldsDraws, shown: int) -> str:
     """``12 of 50 parameters``, for titles; empty where all are shown."""
-    size = len(named(problem, draws))
+    size = len(parameter_names(problem, draws))
     return f"{shown} of {size} parameters, those that mix worst" if size > shown else ""

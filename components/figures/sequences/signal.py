@@ -34,7 +34,7 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
     axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
     axis.plot(t, mean, color=PALETTE[0], lw=1.3, label=f"{kind} mean")
-    far = problem.corrupted[REPLICATE, : len(t)].cpu()
+    far = problem.is_corrupted[REPLICATE, : len(t)].cpu()
     if problem.suspect is not None:
         far = far | problem.suspect[: len(t)].cpu()
     if truth is not None:

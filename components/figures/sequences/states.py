@@ -23,7 +23,7 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     times, kind = found.mean.shape[1], "filtered" if isinstance(found, FilteredStates) else "smoothed"
     t = times_of(problem.dates, 0, times)
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
-    y, hit = problem.observations[REPLICATE, :times].cpu(), problem.corrupted[REPLICATE, :times].cpu()
+    y, hit = problem.observations[REPLICATE, :times].cpu(), problem.is_corrupted[REPLICATE, :times].cpu()
     missing = y.isnan().any(-1)
     dx = mean.shape[1]
     figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)

@@ -27,7 +27,7 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
     t = times_of(problem.dates, 0, times)
     truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times].cpu()
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
-    hit = problem.corrupted[REPLICATE, :times].cpu()
+    hit = problem.is_corrupted[REPLICATE, :times].cpu()
 
     rows = (len(problem.state_names) + 1) // 2
     figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)

@@ -38,11 +38,11 @@ def confidence_region(estimate: FisherReport) -> Figure:
     i, j = closest_pair(fit.covariance)
     edge = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(estimate.level), i, j)
     cloud = estimate.cloud.cpu()
-    repeated = "estimates, data repeated" if data.simulated else "estimates, data repeated from β̂"
+    repeated = "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
     left.plot(cloud[:, i], cloud[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label=repeated)
     left.plot(edge[:, 0], edge[:, 1], color=PALETTE[0], label=f"{estimate.level:.0%} confidence region")
     left.plot(float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood")
-    if data.simulated:
+    if data.is_simulated:
         left.plot(float(data.beta[i]), float(data.beta[j]), "X", color=PALETTE[1], markersize=9, label="true β")
     left.set(xlabel=f"β of {data.names[i]}", ylabel=f"β of {data.names[j]}", title="Fisher: estimate and ellipsoid")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=8)

@@ -20,7 +20,7 @@ class RegressionData(Protocol):
     def beta(self) -> Tensor: ...  # [D]
 
     @property
-    def simulated(self) -> bool: ...  # whether β is the truth
+    def is_simulated(self) -> bool: ...  # whether β is the truth
 
     @property
     def fit(self) -> LeastSquares: ...
@@ -82,10 +82,10 @@ class SavageReport(Protocol):
     def data(self) -> RegressionData: ...
 
     @property
-    def drawn(self) -> Tensor: ...  # draws of θ, β first [·, P]
+    def theta_draws(self) -> Tensor: ...  # draws of θ, β first [·, P]
 
     @property
-    def known(self) -> Coefficients: ...
+    def known_coefficients(self) -> Coefficients: ...
 
     @property
     def noise(self) -> float | tuple[float, float]: ...  # σ², or (a, b) of its posterior InvGamma
@@ -125,6 +125,6 @@ class RidgeReport(Protocol):
     def bias(self) -> Tensor: ...  # [Λ]
 
     @property
-    def chosen(self) -> dict[str, float]: ...  # λ by every rule
+    def selected(self) -> dict[str, float]: ...  # λ by every rule
 
     def risk(self, penalty: float) -> float: ...

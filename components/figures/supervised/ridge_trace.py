@@ -23,9 +23,9 @@ def ridge_trace(estimates: RidgeReport) -> Figure:
         left.plot(
             penalties, estimates.path[:, j].cpu(), color=colour, linestyle="-" if j < len(PALETTE) else "--", label=name
         )
-        if data.simulated:
+        if data.is_simulated:
             left.plot(float(penalties[0]), float(data.beta[j]), "X", color=colour, markersize=6, clip_on=False)
-    truth = " (crosses: true β)" if data.simulated else ""
+    truth = " (crosses: true β)" if data.is_simulated else ""
     left.set(xscale="log", xlabel="penalty λ", ylabel="coefficient", title=f"Hoerl & Kennard: ridge trace{truth}")
 
     variance, bias = estimates.variance.cpu(), estimates.bias.cpu()
@@ -33,11 +33,11 @@ def ridge_trace(estimates: RidgeReport) -> Figure:
     right.plot(penalties, bias, color=PALETTE[1], label="squared bias")
     right.plot(penalties, variance + bias, color=PALETTE[6], linewidth=2, label="risk E‖β − β̂_λ‖²")
     right.axhline(estimates.risk(0.0), color=PALETTE[7], linestyle="--", label="least squares")
-    whose = "true β" if data.simulated else "estimated β"
+    whose = "true β" if data.is_simulated else "estimated β"
     right.set(xscale="log", xlabel="penalty λ", ylabel="squared error", title=f"Risk, exact, {whose}")
     right.set_ylim(0, 1.6 * estimates.risk(0.0))
     for ax in (left, right):
-        for rule, penalty in estimates.chosen.items():
+        for rule, penalty in estimates.selected.items():
             ax.axvline(penalty, color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule], alpha=0.7)
     handles, labels = right.get_legend_handles_labels()
     for rule, text in RULES.items():

@@ -32,7 +32,7 @@ def risk_functions(risks: WaldReport) -> Figure:
             "label": LABELS[name],
         }
         left.errorbar(risks.multiples, risks.risk[e], yerr=2 * risks.error[e], **style)
-    whose = "the true coefficients" if risks.data.simulated else "the estimated coefficients"
+    whose = "the true coefficients" if risks.data.is_simulated else "the estimated coefficients"
     what = "‖β − β̃‖" if risks.loss == "estimation" else "‖X(β − β̃)‖"
     left.set(xlabel=f"r of β = r β₀, β₀ {whose}", ylabel=f"risk, loss from {what}", title="Wald: risk functions")
     left.set_ylim(bottom=0)

@@ -40,7 +40,7 @@ def toy_fit(
         predictive = problem.predictive_at(posterior, x[:, None], rng)
     if not isinstance(predictive, GaussianMixture):
         return {}
-    predictive = predictive.rescaled(location, scale)
+    predictive = predictive.rescale(location, scale)
     mean = predictive.mean.cpu()  # [n_grid, T]
     lower, upper = predictive.quantile(0.05).cpu(), predictive.quantile(0.95).cpu()
     labels = (location + scale * train.y).cpu()

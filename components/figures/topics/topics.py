@@ -13,7 +13,7 @@ from components.contracts.problems import Counts
 from components.contracts.streams import Rng
 from components.figures.latent.latent_images import mosaic, show
 from components.figures.style import PALETTE, new_figure
-from components.metrics.topics import aligned, coherence, matched, top_words
+from components.metrics.topics import align_topics, coherence, match_topics, top_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,13 +34,13 @@ class Documents(Protocol):
 def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
     """Each topic as an image, black to white from 0 to its largest probability, beside the true ones, matched, where these are
     known."""
-    shape, topics = problem.image_shape, aligned(posterior.topics)
+    shape, topics = problem.image_shape, align_topics(posterior.topics)
     if shape is None:
         return {}
     panels = [("found", topics)]
     if problem.truth is not None:
         truth = problem.truth.topics[0]
-        found, of = matched(topics, truth)
+        found, of = match_topics(topics, truth)
         rest = [k for k in range(len(topics)) if k not in found.tolist()]  # more topics than there are true ones
         panels = [("truth", truth), ("found", topics[[*found[of.argsort()].tolist(), *rest]])]
     height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
@@ -58,7 +58,7 @@ def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[st
     """The eight most probable words of each topic, the twenty most coherent topics in the order of that."""
     if problem.image_shape is not None:
         return {}
-    topics = aligned(posterior.topics)
+    topics = align_topics(posterior.topics)
     score = coherence(topics, problem.train)
     order = score.argsort(descending=True, stable=True)[:SHOWN]
     rows = math.ceil(len(order) / COLUMNS)

@@ -36,7 +36,7 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
         """C."""
 
     @abstractmethod
-    def coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+    def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         """Uniform numbers and the draws that they make, [K, C, B, D] each, of log odds α [C, B, D]."""
 
     @abstractmethod
@@ -56,7 +56,7 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
         for _ in range(module.n_layers):
             alpha = module.logits(batch, below).expand(self.chains, -1, -1)
             with torch.no_grad():
-                u, z = self.coupled(alpha, rng)
+                u, z = self.couple(alpha, rng)
                 same = [layer.repeat(len(z), 1, 1) for layer in below]
                 draws = drawn_above(module, batch, [*same, z.flatten(0, 1)], rng)
                 log_q = module.log_q(batch, draws)
@@ -86,7 +86,7 @@ class AntitheticPairs(Antithetic):
     def chains(self) -> int:
         return self.n_samples
 
-    def coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+    def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         first = uniform(alpha.shape, alpha, rng)
         u = torch.stack([first, 1 - first])
         return u, (u < alpha.sigmoid()).to(alpha)

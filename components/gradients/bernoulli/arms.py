@@ -84,7 +84,7 @@ class ARMS(Antithetic):
     def chains(self) -> int:
         return 1
 
-    def coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+    def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         shape = torch.Size([self.n_samples, *alpha.shape])
         u = dirichlet(shape, alpha, rng) if self.copula == "dirichlet" else gaussian(shape, alpha, rng)
         rare = (u < (-alpha.abs()).sigmoid()).to(alpha)

@@ -41,7 +41,7 @@ class DoubleCV(LeaveOneOut[LayerCoefficients]):
     coefficient: float
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[LayerCoefficients]:
-        return Learnt.begun(
+        return Learnt.begin(
             LayerCoefficients(module.n_layers, self.coefficient, next(iter(module.parameters()))), self.lr
         )
 

@@ -27,7 +27,7 @@ class Learnt(Generic[C]):
     optimizer: Adam
 
     @classmethod
-    def begun(cls, control: C, lr: float) -> Learnt[C]:
+    def begin(cls, control: C, lr: float) -> Learnt[C]:
         return cls(control, Adam(control.parameters(), lr))
 
 

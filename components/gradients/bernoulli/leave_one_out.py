@@ -59,7 +59,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
     def by_alpha(self, control: C, draws: SlopedDraws) -> list[Tensor]:
         """∂/∂α_l of each draw, unscaled [S, B, D_l]; functions of what is learnt."""
 
-    def seen(self, control: C, draws: SlopedDraws) -> None:
+    def observe_draws(self, control: C, draws: SlopedDraws) -> None:
         """Whatever else is to be kept of draws that have been used."""
 
     def estimate(
@@ -77,5 +77,5 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         gradients = with_log_odds(module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha])
         if self.lr:
             descend(state, [g.mean(0, keepdim=True) for g in by_alpha])  # draws that are compared vary together
-        self.seen(state.control, draws)
+        self.observe_draws(state.control, draws)
         return gradients, {"elbo": batch.scale * draws.f.mean(0).sum()}, state

@@ -40,7 +40,7 @@ class REBAR(Relaxing[BernoulliLayers[RowBatch], Relaxation]):
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[Relaxation]:
         like = next(module.parameters())
-        return Learnt.begun(Relaxation(module.n_layers, self.temperature, self.coefficient, like), self.lr)
+        return Learnt.begin(Relaxation(module.n_layers, self.temperature, self.coefficient, like), self.lr)
 
     def control(
         self,

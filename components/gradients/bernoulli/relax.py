@@ -33,7 +33,7 @@ class RELAX(Relaxing[RowLayers, Surrogates]):
     lr: PositiveFloat
 
     def init(self, module: RowLayers, rng: Rng) -> Learnt[Surrogates]:
-        return Learnt.begun(Surrogates(module, self.widths, rng), self.lr)
+        return Learnt.begin(Surrogates(module, self.widths, rng), self.lr)
 
     def control(
         self, module: RowLayers, batch: RowBatch, part: Surrogates, below: list[Tensor], zeta: Tensor

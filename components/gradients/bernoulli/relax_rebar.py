@@ -44,7 +44,7 @@ class RelaxREBAR(Relaxing[RowLayers, Both]):
     def init(self, module: RowLayers, rng: Rng) -> Learnt[Both]:
         like = next(iter(module.parameters()))
         relaxation = Relaxation(module.n_layers, self.temperature, self.coefficient, like)
-        return Learnt.begun(Both(relaxation, Surrogates(module, self.widths, rng)), self.lr)
+        return Learnt.begin(Both(relaxation, Surrogates(module, self.widths, rng)), self.lr)
 
     def control(self, module: RowLayers, batch: RowBatch, part: Both, below: list[Tensor], zeta: Tensor) -> Tensor:
         relaxed = part.relaxation.value(module, batch, below, zeta)

@@ -66,7 +66,7 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[SteinSurrogates]:
         like = next(iter(module.parameters()))
-        return Learnt.begun(SteinSurrogates(module.n_layers, self.widths, self.coefficient, like, rng), self.lr)
+        return Learnt.begin(SteinSurrogates(module.n_layers, self.widths, self.coefficient, like, rng), self.lr)
 
     def by_alpha(self, control: SteinSurrogates, draws: SlopedDraws) -> list[Tensor]:
         baseline, corrections = draws.f, []
@@ -93,6 +93,6 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
         return by_flip[..., 0].sum(-1), vector
 
     @torch.no_grad()
-    def seen(self, control: SteinSurrogates, draws: SlopedDraws) -> None:
+    def observe_draws(self, control: SteinSurrogates, draws: SlopedDraws) -> None:
         control.variance.lerp_((draws.f - control.mean).square().mean().clamp_min(FEWEST), 1 - KEPT)
         control.mean.lerp_(draws.f.mean(), 1 - KEPT)

@@ -91,12 +91,12 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
     def moments(self, told: Told, mean: Tensor) -> Tensor:
         """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row where rows are known: the
         same mean, without the products of one row's gradient and another's noise, which have none."""
-        rows, whitened = len(told.w), self.whitened(told)
+        rows, whitened = len(told.w), self.whiten(told)
         if told.rows is not None:
             return ((told.rows - mean / rows) / told.unit).T @ whitened / rows
         return torch.outer((told.gradient - mean) / told.unit, whitened.mean(0) / (rows if told.shared else 1))
 
-    def whitened(self, told: Told) -> Tensor:
+    def whiten(self, told: Told) -> Tensor:
         """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E ε^k)/S."""
         orders = range(1, self.order + 1)
         within = told.w.new_tensor([[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders])

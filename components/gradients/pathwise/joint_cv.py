@@ -15,7 +15,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
 from components.gradients.pathwise.bound import Terms, whole_gradient
-from components.gradients.pathwise.surrogate import Derivatives, held, mean_path, moved, path, without
+from components.gradients.pathwise.surrogate import Derivatives, apply_affine, detach_affine, mean_path, path, without
 from components.registry import register
 from components.trouble import Misfit
 
@@ -87,18 +87,18 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
         q, used, B = module.location_scale(batch), state.used, batch.n_rows
-        m, L = held(q)
+        m, L = detach_affine(q)
         here = Derivatives(module, batch, m.expand(1, B, -1))
         H_now = here.columns(torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1))  # [B, D, D]
         h_now = here.slope[0] - (H_now @ m[0])
         known = used.known[numbers][:, None]
         h, H = torch.where(known, used.h[numbers], h_now), torch.where(known[..., None], used.H[numbers], H_now)
-        r = h + torch.einsum("bij,sbj->sbi", H, moved((m, L), noise))
+        r = h + torch.einsum("bij,sbj->sbi", H, apply_affine((m, L), noise))
         own = mean_path(q, ~known * here.slope[0], ~known[..., None] * (H_now @ L))
         whole = mean_path(q, state.h + state.H @ m[0], state.H @ L)
         surrogate = batch.scale * (path(q, noise, r) - own) - whole
         gradients = without(found, surrogate, list(module.parameters()))
-        return gradients, terms, self.filled(state, numbers, Expansions(h_now, H_now, known))
+        return gradients, terms, self.fill_table(state, numbers, Expansions(h_now, H_now, known))
 
     def numbers(self, batch: RowBatch, n: int) -> Tensor:
         """Which rows of the data set a batch holds [B]."""
@@ -111,7 +111,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
             "gradient=joint_cv has to know which rows it is shown, and nothing says so; choose gradient=taylor_cv"
         )
 
-    def filled(self, state: Tabulated, numbers: Tensor, seen: Expansions) -> Tabulated:
+    def fill_table(self, state: Tabulated, numbers: Tensor, seen: Expansions) -> Tabulated:
         """With what was seen; at the end of a pass that is what is used from then on."""
         new, n = state.filled, len(state.used.h)
         new.h[numbers], new.H[numbers], new.known[numbers] = seen.h, seen.H, True

@@ -15,7 +15,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
 from components.gradients.pathwise.bound import Terms, whole_gradient
-from components.gradients.pathwise.surrogate import held, mean_path, path
+from components.gradients.pathwise.surrogate import detach_affine, mean_path, path
 from components.maths.optimizers import Adam
 from components.registry import register
 
@@ -73,7 +73,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
         q, b, A = module.location_scale(batch), state.surrogate.b, state.surrogate.curvature
-        AL = A @ held(q)[1]  # [B or 1, D, D]
+        AL = A @ detach_affine(q)[1]  # [B or 1, D, D]
         slope = b + torch.einsum("bij,sbj->sbi", AL.expand(noise.shape[1], -1, -1), noise)  # ∇f̂ [S, B, D]
         mean = mean_path(q, b.expand(batch.n_rows, -1), AL.expand(batch.n_rows, -1, -1))
         value = batch.scale * (path(q, noise, slope) - mean)

@@ -15,7 +15,7 @@ from components.gradients.by_parameter import Gradients
 Affine = tuple[Tensor, Tensor]  # m [B or 1, D] and L [B or 1, D, D] of q, as functions of φ
 
 
-def moved(q: Affine, noise: Tensor) -> Tensor:
+def apply_affine(q: Affine, noise: Tensor) -> Tensor:
     """θ = m + L ε [S, B, D] of noise ε [S, B, D]."""
     m, L = q
     return m + torch.einsum("bij,sbj->sbi", L.expand(noise.shape[1], -1, -1), noise)
@@ -23,7 +23,7 @@ def moved(q: Affine, noise: Tensor) -> Tensor:
 
 def path(q: Affine, noise: Tensor, slope: Tensor) -> Tensor:
     """S⁻¹ Σ_sb r_sb·θ_φ(ε_sb) [] of slopes r [S, B, D], which do not move with φ."""
-    return (slope * moved(q, noise)).mean(0).sum()
+    return (slope * apply_affine(q, noise)).mean(0).sum()
 
 
 def mean_path(q: Affine, slope: Tensor, cross: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def mean_path(q: Affine, slope: Tensor, cross: Tensor) -> Tensor:
     return (slope * m).sum() + (cross * L).sum()
 
 
-def held(q: Affine) -> Affine:
+def detach_affine(q: Affine) -> Affine:
     """m and L that do not move with φ."""
     return q[0].detach(), q[1].detach()
 

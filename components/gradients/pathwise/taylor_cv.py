@@ -12,7 +12,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
 from components.gradients.pathwise.bound import Terms, whole_gradient
-from components.gradients.pathwise.surrogate import Derivatives, held, mean_path, moved, path, without
+from components.gradients.pathwise.surrogate import Derivatives, apply_affine, detach_affine, mean_path, path, without
 from components.registry import register
 
 
@@ -44,11 +44,11 @@ class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)
-        m, L = held(q)
+        m, L = detach_affine(q)
         if len(m) == 1 and noise.stride(1) == 0:  # one θ for all rows: their f are one function
             noise = noise[:, :1]
         around = Derivatives(module, batch, m.expand(*noise.shape))
-        bend = around.times(moved((m, L), noise) - m)  # ∇²f_b(m) L ε
+        bend = around.times(apply_affine((m, L), noise) - m)  # ∇²f_b(m) L ε
         if self.scale == "local":
             surrogate = (bend * q[0]).mean(0).sum() + path((m, q[1]), noise, around.slope)
         else:

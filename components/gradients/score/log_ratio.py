@@ -35,7 +35,7 @@ class Drawn:
         return (self.log_q - self.log_joint).detach()
 
 
-def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Drawn:
+def sample_guide(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Drawn:
     """S draws for each row from the module's own guide, and the densities at them."""
     if isinstance(module, DrawsWithDensity):
         z, log_q = module.sample_with_log_q(batch, n_samples, generator)
@@ -91,7 +91,7 @@ def differentiable(
     if knows_derivative(module):
         log_q, log_joint, known = module.draw_with_derivative(batch, n_samples, generator)
         return log_q - log_joint, known
-    draws = drawn(module, batch, n_samples, generator)
+    draws = sample_guide(module, batch, n_samples, generator)
 
     def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
         pairs = [(draws.log_joint, by_joint), (draws.log_q, by_q)]
@@ -101,7 +101,7 @@ def differentiable(
     return draws.f, pull_back
 
 
-def weighted(batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor) -> list[Tensor | None]:
+def weighted_gradient(batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor) -> list[Tensor | None]:
     """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the parameters; w [S, B], or [S, 1]."""
     each = torch.full_like(f, batch.scale / len(f))
     return pull_back(each * weights, each)

@@ -13,7 +13,7 @@ from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import ascent, drawn, elbo
+from components.gradients.score.log_ratio import ascent, elbo, sample_guide
 from components.maths.optimizers import Adam, Optimizer
 from components.models.latent.perceptron import Perceptron
 from components.registry import register
@@ -61,7 +61,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: Baseline
     ) -> tuple[list[Tensor | None], dict[str, Tensor], Baseline]:
-        draws = drawn(module, batch, self.n_samples, rng.noise)
+        draws = sample_guide(module, batch, self.n_samples, rng.noise)
         predicted = state.network(module.context(batch).detach()).squeeze(-1)  # C_ψ(x_b) [B]
         residual = -draws.f - predicted.detach()  # [S, B]
         scale = state.variance.sqrt().clamp_min(1) if self.normalise else torch.ones_like(state.variance)

@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, weighted
+from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, weighted_gradient
 from components.registry import register
 
 
@@ -43,4 +43,4 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
-        return weighted(batch, pull_back, f, -factors(f, self.product)), elbo(batch, f), None
+        return weighted_gradient(batch, pull_back, f, -factors(f, self.product)), elbo(batch, f), None

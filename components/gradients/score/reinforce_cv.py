@@ -14,7 +14,7 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat, split
-from components.gradients.score.log_ratio import Drawn, drawn, elbo, scores, two_or_more
+from components.gradients.score.log_ratio import Drawn, elbo, sample_guide, scores, two_or_more
 from components.registry import register
 
 NUMBERS = 2**22  # of the scores of extra draws that are held at once
@@ -90,7 +90,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Moments | None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], Moments | None]:
-        draws = drawn(module, batch, self.n_samples, rng.noise)
+        draws = sample_guide(module, batch, self.n_samples, rng.noise)
         X, H = by_draw(module, batch, draws)
         product, square = X * H, H.square()
         if self.coefficient == "sampled":
@@ -113,7 +113,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
         sums = nothing_yet(module)
         together = max(1, NUMBERS // len(sums.product))
         for begin in range(0, n_samples, together):
-            X, H = by_draw(module, batch, drawn(module, batch, min(together, n_samples - begin), rng.noise))
+            X, H = by_draw(module, batch, sample_guide(module, batch, min(together, n_samples - begin), rng.noise))
             sums = Moments(sums.product + (X * H).sum(0), sums.square + H.square().sum(0))
         return sums
 

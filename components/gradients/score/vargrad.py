@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, two_or_more, weighted
+from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, two_or_more, weighted_gradient
 from components.registry import register
 
 
@@ -54,4 +54,4 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         away = factors(f, self.product)
         slope = (away - away.mean(0)) / (self.n_samples - 1)  # of half the variance by f [S, B] or [S, 1]
-        return weighted(batch, pull_back, f, -self.n_samples * slope), elbo(batch, f), None
+        return weighted_gradient(batch, pull_back, f, -self.n_samples * slope), elbo(batch, f), None

@@ -14,7 +14,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Drawn, ascent, drawn, elbo, two_or_more
+from components.gradients.score.log_ratio import Drawn, ascent, elbo, sample_guide, two_or_more
 from components.registry import register
 
 
@@ -66,6 +66,6 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
         loss = 0.5 * (draws.log_q - draws.log_joint.detach()).var(0)  # [B]
         gradients = ascent(module, batch, draws.log_joint.mean(0) - loss)
         with torch.no_grad():
-            terms = elbo(batch, drawn(module, batch, self.n_samples, rng.noise).f)
+            terms = elbo(batch, sample_guide(module, batch, self.n_samples, rng.noise).f)
         terms["log_variance"] = batch.scale * loss.detach().sum()
         return gradients, terms, StillGuide(state.module, state.t + 1)

@@ -13,7 +13,7 @@ from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import ascent, drawn, elbo, two_or_more
+from components.gradients.score.log_ratio import ascent, elbo, sample_guide, two_or_more
 from components.registry import register
 
 
@@ -59,7 +59,7 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
-        draws = drawn(module, batch, self.n_samples, rng.noise)
+        draws = sample_guide(module, batch, self.n_samples, rng.noise)
         bound = (draws.log_joint - draws.log_q).logsumexp(0) - math.log(self.n_samples)  # L^S_b [B]
         signal = bound.detach() - without_each(-draws.f)  # [S, B]
         gradients = ascent(module, batch, (signal * draws.log_q).sum(0) + bound)

@@ -13,7 +13,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.averaging.path import AveragedPath, fill, flat, placed, weights
+from components.inference.averaging.path import AveragedPath, copy_frozen, fill, flat, weights
 from components.inference.point.descent import descend, frozen, optimizer_of
 from components.maths.optimizers import Optimizer
 from components.posteriors.networks import Networks
@@ -81,6 +81,6 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     def network_of(network: Penalised, row: Tensor) -> Penalised:
         """A frozen copy of a network as it was when a row was collected."""
         gathered = sum(part.numel() for part in statistics(network))
-        iterate = placed(network, row[: len(row) - gathered])
+        iterate = copy_frozen(network, row[: len(row) - gathered])
         fill(statistics(iterate), row[len(row) - gathered :])
         return iterate

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import BatchNormalised, Penalised
 from components.contracts.capabilities.variational import Trainable
 from components.inference.point.descent import Descent, frozen
-from components.maths.annealing import annealed
+from components.maths.annealing import cosine_anneal
 from components.problems.supervised import Supervised
 from components.trouble import NumericalTrouble
 
@@ -36,7 +36,7 @@ class AveragedPath(BaseModel):
         """Of the step after t of them."""
         if t >= self.burn_in:
             return self.collect_lr
-        return self.lr if self.schedule == "constant" else annealed(self.lr, self.collect_lr, t, self.burn_in)
+        return self.lr if self.schedule == "constant" else cosine_anneal(self.lr, self.collect_lr, t, self.burn_in)
 
     def collects(self, t: int) -> bool:
         """Whether the point after t ≥ 1 steps is one of those collected."""
@@ -60,7 +60,7 @@ def weights(network: Trainable) -> Tensor:
 
 
 @torch.no_grad()
-def placed(network: Penalised, theta: Tensor, shown: list[Tensor] | None = None) -> Penalised:
+def copy_frozen(network: Penalised, theta: Tensor, shown: list[Tensor] | None = None) -> Penalised:
     """A frozen copy of a network with other parameters θ [P]; its batch normalisation's statistics are gathered anew at
     these from the batches ``shown``, for they are those of no network that was trained."""
     still = frozen(network)

@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.averaging.path import AveragedPath, batches_shown, placed, weights
+from components.inference.averaging.path import AveragedPath, batches_shown, copy_frozen, weights
 from components.inference.point.descent import descend, frozen, optimizer_of
 from components.maths.optimizers import Optimizer
 from components.posteriors.point_estimate import PointEstimate
@@ -76,4 +76,4 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     def posterior(self, state: SwaState) -> PointEstimate:
         if state.n == 0:
             return PointEstimate(frozen(state.network))
-        return PointEstimate(placed(state.network, state.mean, state.shown))
+        return PointEstimate(copy_frozen(state.network, state.mean, state.shown))

@@ -51,4 +51,4 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
         return out
 
     def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(self.filter.needed("sequence"), "filter")
+        return dict.fromkeys(self.filter.required_capabilities("sequence"), "filter")

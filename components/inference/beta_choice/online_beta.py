@@ -102,5 +102,5 @@ class OnlineBetaFilter(BetaGrid):
 
     def posterior(self, state: Contest) -> OnlineBeta:
         found = state.filtered.so_far()
-        index = state.index.stacked(1) if found.t else torch.empty(len(found.mean), 0, dtype=torch.long)
+        index = state.index.stack_rows(1) if found.t else torch.empty(len(found.mean), 0, dtype=torch.long)
         return OnlineBeta(**vars(found), betas=self.betas, index=index.to(found.mean.device))

@@ -87,7 +87,7 @@ class SelectBeta(BetaGrid):
         """(6.13) of each β, over the times so far; [G, R]."""
         found = []
         for filtered in (held.filtered for held in (state.elsewhere or state.seen).values()):
-            predicted = filtered.predicted.stacked(1).to(state.scored.device)  # [R, t, dy]
+            predicted = filtered.predicted.stack_rows(1).to(state.scored.device)  # [R, t, dy]
             found.append(predictive_loss(state.scored[:, : filtered.t], predicted, state.weights))
         return torch.stack(found)
 

@@ -60,7 +60,7 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDesc
 
     def step(self, state: ThreatenedDescent, batch: Batch, rng: Rng) -> tuple[ThreatenedDescent, Info]:
         state.network.train(False)  # who attacks sees it as it predicts
-        attacked = state.threat.attacked(PointEstimate(state.network), batch, rng)  # the network itself, no copy
+        attacked = state.threat.attack(PointEstimate(state.network), batch, rng)  # the network itself, no copy
         state.network.train()
         return state, descend(state.network, state.optimizer, mixed(batch, attacked, self.mixture), None)
 

@@ -14,8 +14,8 @@ from components.attackers.input_space import input_space
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import PREDICTS_LABELS, untrained
-from components.inference.defences.particle_dynamics import Classifying, Threatened, kicked, own_gradient
+from components.inference.chains import PREDICTS_LABELS, init_for_training
+from components.inference.defences.particle_dynamics import Classifying, Threatened, momentum_step, own_gradient
 from components.inference.defences.training_threat import Mixture, TrainingThreat, labels, mixed
 from components.posteriors.particles import OwnRows, Particles
 from components.problems.supervised import Supervised
@@ -73,14 +73,14 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
                 f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
                 "false, which trains against the experiment's attacker"
             )
-        state = untrained(model, problem, self.sees, self.chains, rng)
+        state = init_for_training(model, problem, self.sees, self.chains, rng)
         return Threatened(**vars(state), velocity=torch.zeros_like(state.theta), threat=threat)
 
-    def attacked(self, state: Threatened, batch: Batch, rng: Rng) -> Tensor:
+    def attack(self, state: Threatened, batch: Batch, rng: Rng) -> Tensor:
         """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
         model, betas, threat = state.model, state.theta.split(1), state.threat
         if not self.defender_uncertainty:
-            return torch.stack([threat.attacked(Particles(model, beta), batch, rng) for beta in betas])
+            return torch.stack([threat.attack(Particles(model, beta), batch, rng) for beta in betas])
         x = batch.x.repeat(len(betas), 1)  # [K B, D]
         T = poisson_steps(x[:1], self.attack_steps, rng.attack)  # one for a step of training: none waits for others
         attacked = langevin(
@@ -97,11 +97,11 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
 
     def step(self, state: Threatened, batch: Batch, rng: Rng) -> tuple[Threatened, Info]:
         theta, t = state.theta, state.t + 1
-        attacked = self.attacked(state, batch, rng)
+        attacked = self.attack(state, batch, rng)
         value, gradient = own_gradient(state.model, theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
         eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
-        theta, velocity = kicked(theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t)
+        theta, velocity = momentum_step(theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),

@@ -10,7 +10,7 @@ import torch
 from pydantic import AfterValidator
 from torch import Tensor
 
-from components.attackers.words.changes import change_sets, changed, possible
+from components.attackers.words.changes import change_sets, flip_words, possible
 from components.attackers.words.integer_programme import falls
 from components.contracts.capabilities import Generative
 from components.contracts.predictive import Categorical
@@ -66,7 +66,7 @@ def origins(classifier: Fitted[Generative], x: Tensor, sets: Tensor, direction: 
     model, fitted = classifier.estimator, classifier.fitted
     back = possible(1 - x if direction == "insertion" else x, sets, direction)
     mail, sent = back.nonzero(as_tuple=True)
-    origin = changed(x[mail], sets[sent])  # [P, D]
+    origin = flip_words(x[mail], sets[sent])  # [P, D]
     joint = model.log_conditional(fitted, origin)
     own = joint + model.log_class(fitted)
     gain = torch.cat([-falls(model, fitted, origin), torch.zeros_like(origin[:, :1])], 1)  # [P, D + 1]
@@ -95,7 +95,7 @@ class Aware:
         sets = change_sets(x.shape[1], self.most).to(x.device)
         log_class = model.log_class(fitted)
         innocent = log_class[0] + model.log_conditional(fitted, x)[:, 0]
-        malicious = torch.cat([self._seen(part, sets, generator) for part in self._parts(x, sets)])
+        malicious = torch.cat([self._log_evidence_of_attacks(part, sets, generator) for part in self._parts(x, sets)])
         logits = torch.stack([innocent, log_class[1] + malicious], -1)  # [B, 2]
         return Categorical(logits.maximum(logits.amax(-1, keepdim=True) - LARGEST_ODDS)[None, :, None])
 
@@ -107,7 +107,7 @@ class Aware:
         part = (pairs.cumsum(0) / PAIRS).long()
         return list(x.split(torch.unique_consecutive(part, return_counts=True)[1].tolist()))
 
-    def _seen(self, x: Tensor, sets: Tensor, generator: torch.Generator) -> Tensor:
+    def _log_evidence_of_attacks(self, x: Tensor, sets: Tensor, generator: torch.Generator) -> Tensor:
         """log Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1) of x' [b, D], [b]."""
         pairs = origins(self.undefended, x, sets, self.direction)
         p = (1 - self.idle) * self.attack(pairs, generator) + self.idle * (pairs.sent == 0)  # set 0 changes nothing

@@ -30,7 +30,7 @@ class Threatened(Chains):
     velocity: Tensor  # v [K, P]
 
 
-def kicked(
+def momentum_step(
     theta: Tensor,
     velocity: Tensor,
     gradient: Tensor,

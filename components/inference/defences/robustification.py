@@ -14,8 +14,8 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import PREDICTS_LABELS, untrained
-from components.inference.defences.particle_dynamics import Classifying, Threatened, kicked, own_gradient
+from components.inference.chains import PREDICTS_LABELS, init_for_training
+from components.inference.defences.particle_dynamics import Classifying, Threatened, momentum_step, own_gradient
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import Particles
@@ -70,7 +70,7 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
     temperature: NonNegativeFloat
 
     def init(self, model: Classifying, problem: Supervised, rng: Rng) -> RobustState:
-        state = untrained(model, problem, self.sees, 1 + 2 * self.chains, rng)
+        state = init_for_training(model, problem, self.sees, 1 + 2 * self.chains, rng)
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
         velocity = torch.zeros_like(state.theta)
@@ -80,7 +80,7 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
         model, K, train, t = state.model, self.chains, state.train, state.t + 1
         if state.t == self.undefended_steps:
             believed = state.theta[1 : 1 + K].split(1)
-            attacks = [state.threat.attacked(Particles(model, b), train, rng) for b in believed]
+            attacks = [state.threat.attack(Particles(model, b), train, rng) for b in believed]
             state = replace(state, attacked=torch.stack(attacks))
         undefended, defended = state.theta.split([1 + K, K])
         if state.t < self.undefended_steps:
@@ -96,7 +96,7 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
         theta, velocity, eta = state.theta.clone(), state.velocity.clone(), self.lr / (batch.scale * len(batch.x))
         for group, temperature in groups:
             at, v, slope = theta[group], velocity[group], gradient[group]
-            theta[group], velocity[group] = kicked(
+            theta[group], velocity[group] = momentum_step(
                 at, v, slope, eta, self.momentum, temperature, rng.noise, t
             )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}

@@ -40,7 +40,7 @@ class TrainingThreat:
         input_space(problem).check_training_size(eps, attacker.measure(), problem.name)
         attacker.check_target(problem, "attacker" if training_attacker is None else "inference.training_attacker")
         if rng is not None:
-            attacker = attacker.informed(problem, rng)
+            attacker = attacker.with_problem(problem, rng)
         self.attacker: Evasion = attacker.relentless()  # a defence wants the worst input, not the first that errs
         self.bounds, self.eps, self.image_shape = problem.bounds, eps, problem.image_shape
 
@@ -48,7 +48,7 @@ class TrainingThreat:
         """Whatever predicts now, as the attacker sees it."""
         return Attacked(posterior, self.bounds, self.attacker.expects(), self.image_shape)
 
-    def attacked(self, posterior: Predicts, batch: Batch, rng: Rng) -> Tensor:
+    def attack(self, posterior: Predicts, batch: Batch, rng: Rng) -> Tensor:
         """x' = a(x) of the rows of a batch [B, D], against whatever predicts now; takes no gradient to parameters."""
         with torch.no_grad():
             x = self.attacker.perturb(self.victim(posterior), batch.x, labels(batch), rng, self.eps)

@@ -32,8 +32,8 @@ class AuxiliaryFilter(LooksAhead[Foreseeable]):
     ) -> tuple[FilterState[Foreseeable], Info]:
         model = state.model
 
-        def bound(seen: Observation, mu: Tensor) -> Tensor:
+        def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
             assert isinstance(model, BoundedObservation)
             return mu.new_tensor(model.log_observation_bound(seen.t))
 
-        return self.looked_ahead(state, batch, rng, log_likelihood, bound)
+        return self.looked_ahead(state, batch, rng, log_likelihood, bound_log_weights)

@@ -44,10 +44,10 @@ class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
     ) -> tuple[FilterState[ForeseeableIntegrable], Info]:
         model, beta = state.model, self.beta
 
-        def bound(seen: Observation, mu: Tensor) -> Tensor:
+        def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
             assert isinstance(model, BoundedObservation)
             integral = model.log_power_integral(mu, seen.t, 1 + beta)  # [R, N] or []
             smallest = integral.amin(1, keepdim=True) if integral.dim() else integral
             return log_beta_bound(model.log_observation_bound(seen.t), smallest, beta)
 
-        return self.looked_ahead(state, batch, rng, partial(log_beta_likelihood, beta=beta), bound)
+        return self.looked_ahead(state, batch, rng, partial(log_beta_likelihood, beta=beta), bound_log_weights)

@@ -24,7 +24,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.maths.compiled import loops, weighing
 from components.maths.particles.order_statistics import quantiles
-from components.maths.particles.resampling import Scheme, offspring, resampled
+from components.maths.particles.resampling import Scheme, offspring, resample_particles
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
 from components.trouble import NumericalTrouble
@@ -127,11 +127,11 @@ def settle(
     # What is resampled for its quantiles alone needs no independence.
     scheme = "systematic" if resampling.below == 0 else resampling.scheme
     counts = offspring(scheme, weights.w, rng.noise)  # Resample  # [R, N]
-    drawn = resampled(x, counts)
+    drawn = resample_particles(x, counts)
     lower, upper = quantiles(drawn, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
     if log_w.requires_grad:  # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
-        kept = resampled(log_w.unsqueeze(2), counts).squeeze(2)
+        kept = resample_particles(log_w.unsqueeze(2), counts).squeeze(2)
         equal = equal + (kept - kept.detach())
     if resampling.below == 0:
         drawn, equal = x, log_w  # resampled for the quantiles alone

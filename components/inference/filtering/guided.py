@@ -66,7 +66,7 @@ def advance_guided(
         assert isinstance(model, OptimalProposal)
         x, log_g = model.propose(seen.y, before, t, rng.noise), model.log_predictive(seen.y, before, t)
     else:
-        x, log_ratio = proposed(model, seen, before, rng, guide)
+        x, log_ratio = propose(model, seen, before, rng, guide)
         log_g = potential(model, seen, x) + log_ratio
     if batch.missing is not None:
         x = torch.where(batch.missing.view(-1, 1, 1), ahead, x)
@@ -74,11 +74,11 @@ def advance_guided(
     return settle(state, batch, rng, Moved(x, log_w, predicted), resampling)
 
 
-def proposed(model: StateSpace, seen: Observation, before: Tensor, rng: Rng, guide: Guide) -> Guided:
+def propose(model: StateSpace, seen: Observation, before: Tensor, rng: Rng, guide: Guide) -> Guided:
     """Draws from one proposal for each particle of time t − 1, ``before`` [R, N, dx]."""
     if guide == "linearised":
         assert isinstance(model, AdditiveGaussian)
-        return linearised(model, seen, before, rng.noise)
+        return linearise(model, seen, before, rng.noise)
     assert isinstance(model, OptimalProposal)
     assert isinstance(model, TransitionDensity)
     x = model.propose(seen.y, before, seen.t, rng.noise)
@@ -86,7 +86,7 @@ def proposed(model: StateSpace, seen: Observation, before: Tensor, rng: Rng, gui
     return Guided(x, model.log_transition(x, before, seen.t) - log_q)
 
 
-def linearised(model: AdditiveGaussian, seen: Observation, before: Tensor, generator: torch.Generator) -> Guided:
+def linearise(model: AdditiveGaussian, seen: Observation, before: Tensor, generator: torch.Generator) -> Guided:
     """q = N(m + K(y − h(m)), (I − K J) Q (I − K J)ᵀ + K Σ Kᵀ), m = f(x_{t−1}), J = ∂h/∂x at m, K = Q Jᵀ (J Q Jᵀ + Σ)⁻¹.
 
     Exact, and then the optimal proposal, where h is linear."""

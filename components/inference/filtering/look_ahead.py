@@ -32,7 +32,7 @@ from components.inference.filtering.generalised_particle_filter import (
     unless_missing,
 )
 from components.inference.filtering.particle_filter import ParticleFilter
-from components.maths.particles.resampling import ancestors, taken
+from components.maths.particles.resampling import ancestors, take_rows
 
 
 class Foreseeable(StateSpace, TransitionMean, Protocol):
@@ -80,7 +80,7 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
         if batch.missing is not None:  # nothing to select by: all stay where they are
             own = torch.arange(r * n, device=rows.device)
             rows = torch.where(batch.missing.repeat_interleave(n), own, rows)
-        parents = taken(before, rows)
+        parents = take_rows(before, rows)
         x = model.transition(parents, t, rng.noise)
         chosen = log_g.flatten().index_select(0, rows).view(r, n)  # log Ǧ_t of each one's parent
         second = unless_missing(batch, potential(model, seen, x)) - chosen  # Weight: f G / (f Ǧ)

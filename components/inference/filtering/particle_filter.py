@@ -62,4 +62,4 @@ class HoldsFilter(BaseModel):
         return value
 
     def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(self.filter.needed("sequence"), "filter")
+        return dict.fromkeys(self.filter.required_capabilities("sequence"), "filter")

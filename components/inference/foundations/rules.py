@@ -101,7 +101,7 @@ class Stopped:
         a, b = prior
         return np.exp(self.log_paths + special.betaln(a + self.k, b + self.n - self.k) - special.betaln(a, b))
 
-    def covered(self, low: Array, high: Array, theta: float) -> float:
+    def coverage(self, low: Array, high: Array, theta: float) -> float:
         """P(low ≤ θ ≤ high | θ) of intervals at the places."""
         return float(self.probabilities(theta)[(low <= theta) & (theta <= high)].sum())
 

@@ -99,7 +99,7 @@ class StoppingReport:
         stopped = self.tables.stopped[rule]
         low, high = (ends[stopped.n, stopped.k] for ends in self.tables.ends[kind])
         over = stopped.covered_over(low, high, self.nature)
-        return [over, *(stopped.covered(low, high, theta) for theta in self.thetas)]
+        return [over, *(stopped.coverage(low, high, theta) for theta in self.thetas)]
 
     def exact_error(self, rule: Rule) -> float:
         """P(p < α at the end | θ₀)."""

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.inference.games.exploration import Exploration, explored
+from components.inference.games.exploration import Exploration, exploration_rate
 from components.inference.games.player import Player
 from components.maths.policies import PolicyName, probabilities
 from components.problems.episodes.transition import Transition
@@ -52,7 +52,7 @@ class Chooser(DecisionMaker[K], Generic[K]):
     temperature: PositiveFloat
 
     def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
-        epsilon = explored(self.epsilon, episode)
+        epsilon = exploration_rate(self.epsilon, episode)
         return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
 
 
@@ -64,5 +64,5 @@ class Mixer(DecisionMaker[K], Generic[K]):
         """π(s, ·) [R, A]."""
 
     def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
-        pi, epsilon = self.mixture(mind, s), explored(self.epsilon, episode)
+        pi, epsilon = self.mixture(mind, s), exploration_rate(self.epsilon, episode)
         return (1 - epsilon) * pi + epsilon / pi.shape[-1]

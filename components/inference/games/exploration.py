@@ -50,7 +50,7 @@ ExplorationOfLevels = Annotated[
 ]
 
 
-def explored(epsilon: float | Decay | ByLevel, episode: int, level: int = 1) -> float:
+def exploration_rate(epsilon: float | Decay | ByLevel, episode: int, level: int = 1) -> float:
     """ε in an episode, 0 the first, of a player of a level."""
     if isinstance(epsilon, Decay):
         return epsilon.start * epsilon.factor ** (episode // epsilon.every)

@@ -18,7 +18,7 @@ from components.inference.games.beliefs.by_state import ByState, Counting
 from components.inference.games.beliefs.markov_chains import ChainCounts, MarkovChains
 from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
-from components.inference.games.exploration import explored
+from components.inference.games.exploration import exploration_rate
 from components.inference.games.fictitious_play import expected_values, together
 from components.problems.episodes.transition import Transition
 from components.registry import register
@@ -96,10 +96,10 @@ class FPQLearning(Compilable[Counted]):
     def tables(self, mind: Counted) -> list[QFunction]:
         return [mind.q]
 
-    def counted(self, mind: Counted) -> Tensor:
+    def action_counts(self, mind: Counted) -> Tensor:
         assert isinstance(mind.counts, Tensor), "so says ``without_loop``"
         return mind.counts
 
     def levels(self, episode: int) -> Levels:
-        epsilon = explored(self.epsilon, episode)
-        return self.told((self.alpha,), (epsilon,), (self.own_temperature,), self.forget)
+        epsilon = exploration_rate(self.epsilon, episode)
+        return self.describe((self.alpha,), (epsilon,), (self.own_temperature,), self.forget)

@@ -40,7 +40,7 @@ class FriendOrFoeQ(StageGames):
             raise Misfit(f"inference.opponents: {len(self.opponents)} declared, here there are {len(seat.others)}")
         return super().sit(values, seat, rng)
 
-    def arranged(self, q: Tensor, seat: Seat) -> Tensor:
+    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         sides = self.opponents if isinstance(self.opponents, list) else [self.opponents] * len(seat.others)
         friends = [2 + m for m, side in enumerate(sides) if side == "friend"]
         foes = [2 + m for m, side in enumerate(sides) if side == "foe"]

@@ -15,7 +15,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
-from components.inference.games.exploration import ExplorationOfLevels, explored
+from components.inference.games.exploration import ExplorationOfLevels, exploration_rate
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
 from components.maths.policies import PolicyName, Ties, draw_action, probabilities
 from components.problems.episodes.transition import Transition
@@ -71,16 +71,16 @@ class LevelK(Compilable[Hierarchy]):
     def _hers(self, j: int) -> bool:
         return (self.level - j) % 2 == 0
 
-    def _counted(self, seat: Seat) -> tuple[int, ...]:
+    def _action_counts(self, seat: Seat) -> tuple[int, ...]:
         """Numbers of actions that the level-1 thinkers count, one thinker for each opponent."""
         return seat.others if self._hers(1) else (seat.own,) * len(seat.others)
 
-    def _modelled(self, mind: Hierarchy, m: int) -> list[QFunction]:
+    def _opponent_q_functions(self, mind: Hierarchy, m: int) -> list[QFunction]:
         """Q_1 … Q_(k−1) of how she models opponent m."""
         below = self.level - 1
         return mind.q[m * below : (m + 1) * below]
 
-    def _drawn(self, level: int) -> bool:
+    def _is_sampling_level(self, level: int) -> bool:
         """Whether a player of a level answers draws of the other's action: one of level 1 has counts, and expects."""
         return level > 1 and self.forecast == "sampled"
 
@@ -91,20 +91,20 @@ class LevelK(Compilable[Hierarchy]):
 
     def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
         """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R, own]."""
-        epsilon = explored(self.epsilon_opponent, episode, level)
+        epsilon = exploration_rate(self.epsilon_opponent, episode, level)
         return self._policy(level, q, believed, self.policy_opponent, epsilon, self._temperature)
 
     def _policy(
         self, level: int, q: Tensor, believed: Tensor, name: PolicyName, epsilon: float, temperature: float
     ) -> Tensor:
-        if not self._drawn(level):
+        if not self._is_sampling_level(level):
             return probabilities(expected_values(q, believed), name, epsilon, temperature, self.ties)
         each = probabilities(q.transpose(1, 2), name, epsilon, temperature, self.ties)  # [R, other, own]
         return (each * believed.unsqueeze(2)).sum(1)
 
     def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
         """max_own E[Q(s', own, other)] or of one draw of the other's action [R]."""
-        if not self._drawn(level):
+        if not self._is_sampling_level(level):
             return expected_values(q, believed).amax(-1)
         drawn = draw_action(believed, rng.noise)
         return q.amax(1).gather(1, drawn.unsqueeze(1)).squeeze(1)
@@ -114,13 +114,13 @@ class LevelK(Compilable[Hierarchy]):
         for b in seat.others:
             q += [values.fresh(a, b) if self._hers(j) else values.fresh(b, a) for j in range(1, self.level)]
         q.append(values.fresh(a, prod(seat.others)))
-        return Hierarchy(q, prior_counts(seat, sum(self._counted(seat)), self.prior), seat, rng)
+        return Hierarchy(q, prior_counts(seat, sum(self._action_counts(seat)), self.prior), seat, rng)
 
     def foresee(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         """p_A(b|s) [R, B]: each opponent's policy, from the level-1 thinker's forecast upwards."""
-        parts = forecasts(mind.counts, mind.seat.rows(s), self._counted(mind.seat))
+        parts = forecasts(mind.counts, mind.seat.rows(s), self._action_counts(mind.seat))
         for m in range(len(parts)):
-            for j, q in enumerate(self._modelled(mind, m), 1):
+            for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
                 parts[m] = self._answer(j, q.q(s), parts[m], episode)
         return together(parts)
 
@@ -129,12 +129,12 @@ class LevelK(Compilable[Hierarchy]):
 
     def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         believed = self.foresee(mind, s, episode)
-        epsilon = explored(self.epsilon, episode)
+        epsilon = exploration_rate(self.epsilon, episode)
         return self._policy(self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature)
 
     def learn(self, mind: Hierarchy, seen: Transition, episode: int) -> None:
         seat, top = mind.seat, mind.q[-1]
-        counted = self._counted(seat)
+        counted = self._action_counts(seat)
         acted = seen.each if self._hers(1) else seen.a.unsqueeze(1).expand_as(seen.each)
         count(mind.counts, seat.rows(seen.s), marks(acted, counted, mind.counts.dtype), self.forget, seen.live)
         at = seen.s_next if self.forecast_at == "next" else seen.s
@@ -142,7 +142,7 @@ class LevelK(Compilable[Hierarchy]):
         answers = believed if at is seen.s_next else forecasts(mind.counts, seat.rows(at), counted)
         for m in range(len(believed)):
             answer, opponent = answers[m], seen.of_opponent(m)
-            for j, q in enumerate(self._modelled(mind, m), 1):
+            for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
                 b = seen.each.select(1, m)
                 own, other, r = (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
                 side = seen if self._hers(j) else opponent  # whose episode ends
@@ -157,27 +157,32 @@ class LevelK(Compilable[Hierarchy]):
     # ---- compiled ----------------------------------------------------------------------------------------------------------
     def without_loop(self, linear: bool) -> str | None:
         if linear:
-            return "forecast=sampled" if self._drawn(self.level) else None
-        if self._drawn(self.level) and self.policy != "epsilon_greedy":
+            return "forecast=sampled" if self._is_sampling_level(self.level) else None
+        if self._is_sampling_level(self.level) and self.policy != "epsilon_greedy":
             return f"forecast=sampled and policy={self.policy}"
         modelled = self.level > 1 and self.policy_opponent != "epsilon_greedy"
         return f"policy_opponent={self.policy_opponent}" if modelled else None
 
     def few(self) -> int:
         # Of five policies PyTorch may sum the first and the last before the others.
-        return min(4, super().few()) if self._drawn(self.level) else super().few()
+        return min(4, super().few()) if self._is_sampling_level(self.level) else super().few()
 
     def tables(self, mind: Hierarchy) -> list[QFunction]:
         return mind.q
 
-    def counted(self, mind: Hierarchy) -> Tensor:
+    def action_counts(self, mind: Hierarchy) -> Tensor:
         return mind.counts
 
     def levels(self, episode: int) -> Levels:
         below = range(1, self.level)
         alphas = (*(self.alpha_opponent for _ in below), self.alpha)
-        epsilons = (*(explored(self.epsilon_opponent, episode, j) for j in below), explored(self.epsilon, episode))
+        epsilons = (
+            *(exploration_rate(self.epsilon_opponent, episode, j) for j in below),
+            exploration_rate(self.epsilon, episode),
+        )
         modelled = self._temperature if self.policy_opponent == "softmax" else None
         temperatures = (*(modelled for _ in below), self.own_temperature)
         at_next, drawn = self.forecast_at == "next", self.forecast == "sampled"
-        return self.told(alphas, epsilons, temperatures, self.forget, at_next, get_args(Ties).index(self.ties), drawn)
+        return self.describe(
+            alphas, epsilons, temperatures, self.forget, at_next, get_args(Ties).index(self.ties), drawn
+        )

@@ -21,5 +21,5 @@ class MinimaxQ(StageGames):
 
     Source: Littman (1994), Figure 1."""
 
-    def arranged(self, q: Tensor, seat: Seat) -> Tensor:
+    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         return q

@@ -14,7 +14,7 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.decision_maker import Chooser
-from components.inference.games.exploration import ExplorationOfLevels, explored
+from components.inference.games.exploration import ExplorationOfLevels, exploration_rate
 from components.inference.games.fictitious_play import together
 from components.inference.games.level_k import Hierarchy, LevelK
 from components.maths.policies import PolicyName, draw_action, probabilities
@@ -103,10 +103,10 @@ class ModelAveraging(Chooser[Averaging]):
         belief = self.belief(mind)[:, :, None, None]
         values = torch.stack([held.q[-1].q(s)[:, :, b] for (_, held), b in zip(pairs, drawn.unbind(1), strict=True)], 1)
         psi = (belief * values).sum(1).transpose(1, 2)  # [R, Bᵐ, A]
-        answers = probabilities(psi, self.policy, explored(self.epsilon, episode), self.temperature)
+        answers = probabilities(psi, self.policy, exploration_rate(self.epsilon, episode), self.temperature)
         return (together(each).unsqueeze(2) * answers).sum(1)
 
-    def predicted(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+    def predict_actions(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         """b^i [R, m] of each model, a draw from how it would have him play."""
         pairs = zip(self._thinkers(), mind.types, strict=True)
         return torch.stack(
@@ -114,7 +114,7 @@ class ModelAveraging(Chooser[Averaging]):
         )
 
     def learn(self, mind: Averaging, seen: Transition, episode: int) -> None:
-        right = self.predicted(mind, seen.s, episode) == seen.b.unsqueeze(1)  # before they learn what he did
+        right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)  # before they learn what he did
         right &= right.sum(1, keepdim=True) == 1
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)

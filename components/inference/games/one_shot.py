@@ -79,14 +79,14 @@ class OneShot(Player[Settled]):
             raise Misfit(f"inference.tax={self.tax:g} ({self.name}): there are no taxes in this game; leave it at 0")
         r_a, r_b = bimatrix(rules, seat, self.tax, rng)
         found = equilibria(r_a.double().cpu().numpy(), r_b.double().cpu().numpy())
-        played = self._chosen(found, r_a, r_b)
+        played = self._select(found, r_a, r_b)
         x, y = (torch.as_tensor(z, device=seat.device, dtype=seat.dtype) for z in played)
         strategy, worth = (x, r_a @ y) if seat.number is None else (y, x @ r_b)
         scores = self._kinds(found) | self._thresholds(rules, seat, r_a, rng)
         each = {name: torch.full((seat.replicates,), score, dtype=seat.dtype) for name, score in scores.items()}
         return Settled(strategy.repeat(seat.replicates, 1), worth.repeat(seat.replicates, 1), each, seat)
 
-    def _chosen(self, found: list[Equilibrium], r_a: Tensor, r_b: Tensor) -> Equilibrium:
+    def _select(self, found: list[Equilibrium], r_a: Tensor, r_b: Tensor) -> Equilibrium:
         mean = ((r_a + r_b) / 2).double().cpu().numpy()
         sign = 1 if self.plays == "best" else -1
         return max(found, key=lambda one: sign * round(float(one.x @ mean @ one.y), 9))  # the first of equals

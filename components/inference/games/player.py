@@ -102,4 +102,4 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
         beside, firsts = standing.earned_beside, standing.first_actions
-        return Play(standing.earned, beside, firsts, think(s), forecast, think, beliefs, policy, s)
+        return Play(standing.rewards_so_far, beside, firsts, think(s), forecast, think, beliefs, policy, s)

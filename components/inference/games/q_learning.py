@@ -12,7 +12,7 @@ from components.contracts.games import Seat
 from components.contracts.streams import Rng
 from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
-from components.inference.games.exploration import explored
+from components.inference.games.exploration import exploration_rate
 from components.problems.episodes.transition import Transition
 from components.registry import register
 
@@ -48,9 +48,9 @@ class QLearning(Compilable[Values]):
     def tables(self, mind: Values) -> list[QFunction]:
         return [mind.q]
 
-    def counted(self, mind: Values) -> None:
+    def action_counts(self, mind: Values) -> None:
         return None
 
     def levels(self, episode: int) -> Levels:
-        epsilon = explored(self.epsilon, episode)
-        return self.told((self.alpha,), (epsilon,), (self.own_temperature,), 1.0)
+        epsilon = exploration_rate(self.epsilon, episode)
+        return self.describe((self.alpha,), (epsilon,), (self.own_temperature,), 1.0)

@@ -34,7 +34,7 @@ class StageGames(Mixer[Staged]):
     V(s) = max_π min_o Σ_x π(x) Q(s, x, o), x her action and her friends', o that of her foes; she plays her share of π."""
 
     @abstractmethod
-    def arranged(self, q: Tensor, seat: Seat) -> Tensor:
+    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         """Q(s, ·, ·) [N, A, B] with friends on her side [N, A·F, O], her own action running slowest."""
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Staged:
@@ -46,7 +46,7 @@ class StageGames(Mixer[Staged]):
         seat, q = mind.seat, mind.q.q(s)
 
         def solve(games: Tensor) -> Tensor:
-            value, x = maximin(self.arranged(games.view(-1, *q.shape[1:]), seat))
+            value, x = maximin(self.arrange_payoffs(games.view(-1, *q.shape[1:]), seat))
             return torch.cat([value.unsqueeze(1), x.unflatten(1, (seat.own, -1)).sum(-1)], 1)
 
         return mind.solved.at(seat.rows(s), q.flatten(1), solve)
@@ -56,7 +56,7 @@ class StageGames(Mixer[Staged]):
 
     def think(self, mind: Staged, s: Tensor, episode: int) -> Tensor:
         """max_f Σ_o y(o) Q(s, a, f, o) [R, A], friends at their best and foes at the mixture that holds her down."""
-        game = self.arranged(mind.q.q(s), mind.seat)
+        game = self.arrange_payoffs(mind.q.q(s), mind.seat)
         y = maximin(-game.mT).strategy
         return (game @ y.unsqueeze(-1)).squeeze(-1).unflatten(1, (mind.seat.own, -1)).amax(-1)
 

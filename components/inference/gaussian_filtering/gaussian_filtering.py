@@ -130,7 +130,7 @@ def predicted_covariance(A: Tensor, P: Tensor, Q: Tensor) -> Tensor:
     return _plus(Q, A @ P, A.mT)
 
 
-def settled(found: Gain) -> Gain:
+def settle_gain(found: Gain) -> Gain:
     """The same gain; where the step changes P by no more than rounding, it leaves P as it was.
 
     From then on the gain is the same, and need not be found again."""
@@ -151,7 +151,7 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
     return (P - before).abs() <= SETTLED * torch.finfo(P.dtype).eps * sd.unsqueeze(-1) * sd.unsqueeze(-2)
 
 
-def applied(K: Tensor, innovation: Tensor) -> Tensor:
+def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:
     """K v of each replicate; K [dx, dy] or [R, dx, dy], v [R, dy] -> [R, dx]."""
     return innovation @ K.mT if K.dim() == 2 else (K @ innovation.unsqueeze(2)).squeeze(2)
 
@@ -170,7 +170,7 @@ def unseen(found: Gain, missing: Tensor) -> Tensor:
 
 def log_density(found: Gain, v: Tensor) -> Tensor:
     """log N(v | 0, S) of innovations [R, dy] -> [R]."""
-    squares = applied(found.whiten, v).square().sum(1)
+    squares = apply_gain(found.whiten, v).square().sum(1)
     return -0.5 * (squares + found.log_det + v.shape[1] * math.log(2 * math.pi))
 
 
@@ -187,7 +187,7 @@ def conclude(
     """m = m⁻ + K v for innovations v, 0 where nothing was seen; the rest is written down.
 
     ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation [R], None: 1."""
-    m, P = prior_m + applied(found.K, v), found.P
+    m, P = prior_m + apply_gain(found.K, v), found.P
     log_normaliser = log_density(found, v)
     if extra is not None:
         log_normaliser = log_normaliser + extra

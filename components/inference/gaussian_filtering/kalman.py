@@ -19,7 +19,7 @@ from components.inference.gaussian_filtering.gaussian_filtering import (
     gain,
     innovation,
     predicted_covariance,
-    settled,
+    settle_gain,
     start,
 )
 from components.posteriors.filtered import Filtered
@@ -32,7 +32,7 @@ def kalman_gain(model: LinearGaussian, P: Tensor, last: Gain | None, t: int) -> 
     if last is not None and last.start is P:
         return last
     prior_P = predicted_covariance(model.A, P, model.Q)
-    return settled(gain(P, prior_P, Deviations(None, model.H, prior_P), model.Sigma, t))
+    return settle_gain(gain(P, prior_P, Deviations(None, model.H, prior_P), model.Sigma, t))
 
 
 def kalman_start(model: LinearGaussian, problem: Sequence) -> Gaussians[LinearGaussian]:

@@ -59,7 +59,11 @@ def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = Non
     differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
     apart = differ or (lost is not None and bool((lost != lost[:1]).any()))
     P0 = model.P0.expand(r, -1, -1) if apart else model.P0
-    found = _doubled(model, P0, times) if lost is None and not apart else _stepped(model, P0, lost, times)
+    found = (
+        _gains_by_doubling(model, P0, times)
+        if lost is None and not apart
+        else _gains_step_by_step(model, P0, lost, times)
+    )
     onward = (torch.eye(len(model.A)).to(y) - found.K @ model.H) @ model.A  # (I − K H) A
     log_det = log_determinant(found.whiten)[found.which].view(times, -1)
     K, onward, whiten = found.K[found.which], onward[found.which], found.whiten[found.which]
@@ -81,7 +85,7 @@ def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = Non
     return FilteredSeries(means.mT, found.P, predicted.mT, log_evidence)
 
 
-def _doubled(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
+def _gains_by_doubling(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
     """All covariances by log T rounds, of which each makes of P_0 … P_{k−1} those that lie k further.
 
     k steps take P to C + F(I + P J)⁻¹P Fᵀ; 2k steps are k steps after k steps.  Rounds end where P has settled."""
@@ -105,7 +109,7 @@ def _doubled(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
     return _Gains(every.K[: last + 1], every.whiten[: last + 1], every.P[which], which)
 
 
-def _stepped(model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int) -> _Gains:
+def _gains_step_by_step(model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int) -> _Gains:
     """The gain of every time, one after the other, as the filter finds them."""
     distinct: list[Gain] = []
     which: list[int] = []

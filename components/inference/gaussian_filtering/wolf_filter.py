@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gaussians,
-    applied,
+    apply_gain,
     conclude,
     gain,
     innovation,
@@ -57,7 +57,7 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         """w of innovations v = y − ŷ [R, dy] -> [R]."""
         v = v / self.soft_threshold
         if self.weight != "imq":
-            v = applied(torch.linalg.inv(torch.linalg.cholesky(Sigma)), v)
+            v = apply_gain(torch.linalg.inv(torch.linalg.cholesky(Sigma)), v)
         squares = v.square().sum(1)  # ‖y − ŷ‖²/c² or d²/c²
         return (squares <= 1).to(v) if self.weight == "tmd" else (1 + squares).rsqrt()
 

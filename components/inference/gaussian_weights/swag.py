@@ -17,8 +17,8 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.averaging.path import AveragedPath, batches_shown, placed, weights
-from components.inference.chains import untrained
+from components.inference.averaging.path import AveragedPath, batches_shown, copy_frozen, weights
+from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import descend, frozen, optimizer_of
 from components.maths.optimizers import Optimizer
@@ -111,7 +111,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
     def init(self, model: LogJoint | Penalised, problem: Supervised, rng: Rng) -> SwagState:
         moving: nn.ParameterDict | Penalised
         if isinstance(model, LogJoint):
-            theta = untrained(model, problem, self.sees, 1, rng).theta[0]  # [P]
+            theta = init_for_training(model, problem, self.sees, 1, rng).theta[0]  # [P]
             moving, shown, seed = nn.ParameterDict({"theta": theta[None]}), [], 0
         else:
             moving, theta, shown = model, weights(model), batches_shown(problem, self.norm_rows)
@@ -142,10 +142,10 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         state = replace(state, t=t)
         if isinstance(state.weights, nn.ParameterDict) or self.collects(t):
             theta = weights(state.weights)
-            state = self.collected(state, theta) if self.collects(t) else state
+            state = self.collect(state, theta) if self.collects(t) else state
         return state, info | {"collected": state.n}
 
-    def collected(self, state: SwagState, theta: Tensor) -> SwagState:
+    def collect(self, state: SwagState, theta: Tensor) -> SwagState:
         """The moments with one point θ [P] more."""
         n = state.n
         mean = (n * state.mean + theta) / (n + 1)
@@ -164,4 +164,4 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
             return Networks((frozen(network),))
         generator = torch.Generator(device=std.device).manual_seed(state.seed)
         theta = SwagGaussian(state.mean, std, state.deviations).draw(self.n_predict, generator)
-        return Networks(tuple(placed(network, row, state.shown) for row in theta))
+        return Networks(tuple(copy_frozen(network, row, state.shown) for row in theta))

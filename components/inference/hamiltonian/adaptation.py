@@ -141,11 +141,11 @@ def reasonable_step(
     up = crosses(eps)
     while crosses(eps) == up and eps < 1e7:
         eps = 2 * eps if up else eps / 2
-        settled(eps)
+        check_step_size(eps)
     return eps
 
 
-def settled(eps: float) -> float:
+def check_step_size(eps: float) -> float:
     """ε, unless it has collapsed.  Raises NumericalTrouble."""
     if not eps > SMALLEST:
         raise NumericalTrouble(

@@ -101,11 +101,11 @@ class Length:
         weight = m**-0.5
         return Length(log_length, weight * log_length + (1 - weight) * self.log_average, second, m)
 
-    def stretched(self, factor: float) -> Length:
+    def stretch(self, factor: float) -> Length:
         """T in other units of time, as long as before."""
         shift = math.log(factor)
         return replace(self, log_length=self.log_length + shift, log_average=self.log_average + shift)
 
-    def averaged(self) -> Length:
+    def average(self) -> Length:
         """T̄ from now on."""
         return Length(self.log_average, self.log_average)

@@ -13,7 +13,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, collected
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, to_draws
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import search_end, windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
@@ -61,7 +61,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         return self
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
-        return replace(self.begun(model, problem, self.sees, rng), length=chees.Length.of(self.length))
+        return replace(self.begin(model, problem, self.sees, rng), length=chees.Length.of(self.length))
 
     def count_steps(self, time: float, eps: float, t: int) -> int:
         """L of step t, whose trajectory is to last ``time`` in steps of ε.
@@ -102,16 +102,16 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         if learns:
             length = length.learnt(chees.slope(z, proposed, rate, mass, n_steps * eps), self.max_steps * eps)
             if tuning.mass is not mass:
-                length = length.stretched(mass.speed / tuning.mass.speed)
+                length = length.stretch(mass.speed / tuning.mass.speed)
             if t == self.warmup:
-                length = length.averaged()
+                length = length.average()
         stats = {
             "acceptance_rate": rate,
             "energy": torch.where(accepted, proposed_energy, energy),
             "n_steps": torch.full_like(accepted, n_steps, dtype=torch.long),
             "step_size": torch.full_like(rate, eps),
         }
-        state = self.arrived(replace(state, length=length), batch, tuning, after, diverging, stats, rng)
+        state = self.record_transition(replace(state, length=length), batch, tuning, after, diverging, stats, rng)
         info = {
             "log_joint": after.value.mean(),
             "acceptance_rate": rate.mean(),
@@ -123,4 +123,4 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         return state, info
 
     def posterior(self, state: HamiltonianChains) -> Draws:
-        return collected(state)  # [C, N, P]
+        return to_draws(state)  # [C, N, P]

@@ -50,9 +50,9 @@ def leapfrog(model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_s
     Source: Bardenet (2021), section 4.4.4; Neal (2011), eqs. (2.28)-(2.30)."""
     theta, r = z.theta, torch.add(z.r, z.gradient, alpha=0.5 * eps)
     for _ in range(n_steps - 1):
-        theta = mass.moved(theta, r, eps)
+        theta = mass.move(theta, r, eps)
         r = torch.add(r, gradient_alone(model, theta, batch), alpha=eps)
-    theta = mass.moved(theta, r, eps)
+    theta = mass.move(theta, r, eps)
     value, gradient = value_and_gradient(model, theta, batch)
     return Phase(theta, torch.add(r, gradient, alpha=0.5 * eps), value, gradient)
 

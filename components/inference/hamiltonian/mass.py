@@ -46,7 +46,7 @@ class Mass:
         """M⁻¹ r; r [..., P] -> [..., P]."""
         return r * self.inverse if self.inverse.dim() == 1 else r @ self.inverse
 
-    def moved(self, theta: Tensor, r: Tensor, eps: float) -> Tensor:
+    def move(self, theta: Tensor, r: Tensor, eps: float) -> Tensor:
         """θ + ε M⁻¹ r in one pass; [C, P]."""
         if self.inverse.dim() == 1:
             return torch.addcmul(theta, r, self.inverse, value=eps)

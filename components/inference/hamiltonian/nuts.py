@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, collected
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, to_draws
 from components.inference.hamiltonian.tree import no_u_turn
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
@@ -42,7 +42,7 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
-        return self.begun(model, problem, self.sees, rng)
+        return self.begin(model, problem, self.sees, rng)
 
     def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
@@ -56,7 +56,7 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
             "tree_depth": draw.depth,
             "step_size": torch.full_like(draw.energy, eps),
         }
-        state = self.arrived(state, batch, tuning, draw.z, draw.diverging, stats, rng)
+        state = self.record_transition(state, batch, tuning, draw.z, draw.diverging, stats, rng)
         info = {
             "log_joint": draw.z.value.mean(),
             "acceptance_rate": draw.acceptance.mean(),
@@ -69,4 +69,4 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         return state, info
 
     def posterior(self, state: HamiltonianChains) -> Draws:
-        return collected(state)  # [C, N, P]
+        return to_draws(state)  # [C, N, P]

@@ -12,7 +12,7 @@ from components.contracts.capabilities import LogJoint
 from components.inference.chains import Seen
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.inference.hamiltonian.turns import Stretch, joined, merged_turns, stretch_turns
+from components.inference.hamiltonian.turns import Stretch, join_stretches, merged_turns, stretch_turns
 
 BLOCK = 8  # states of a subtree that are held at once, and checked by Gram matrices
 
@@ -168,7 +168,7 @@ def subtree(
         while bits & 1:
             before = waiting.pop()
             alive = alive & ~merged_turns(before, stretch)
-            stretch, bits = joined(before, stretch), bits >> 1
+            stretch, bits = join_stretches(before, stretch), bits >> 1
         waiting.append(stretch)
         if begin:
             rows = alive.nonzero().flatten()

@@ -43,7 +43,7 @@ def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch
     return torch.tensor(found, dtype=dtype, device=device).flatten(0, 1)
 
 
-def turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
+def has_turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
     """Whether any check fails; momenta and velocities [A, n, P] -> [A]."""
     gram = torch.bmm(r, velocity.transpose(1, 2))  # [A, n, n]
     asked = gram.flatten(1) @ summing(gram.shape[1], checks, gram.dtype, gram.device)
@@ -57,16 +57,16 @@ def stretch_turns(momenta: Tensor) -> Tensor:
 
     Source: Betancourt (2017), section A.4.2."""
     r, velocity = momenta.transpose(0, 1).unbind(2)  # [A, n, P] each
-    return turned(r, velocity, checks_of(len(momenta)))
+    return has_turned(r, velocity, checks_of(len(momenta)))
 
 
 def merged_turns(a: Stretch, b: Stretch) -> Tensor:
     """Whether the union of two stretches, a before b, turns, or either with the other's nearest state, [A]."""
     r = torch.stack([a.rho, b.rho, b.first[:, 0], a.last[:, 0]], 1)  # [A, 4, P]
     velocity = torch.stack([a.first[:, 1], b.last[:, 1], b.first[:, 1], a.last[:, 1]], 1)
-    return turned(r, velocity, MERGED)
+    return has_turned(r, velocity, MERGED)
 
 
-def joined(a: Stretch, b: Stretch) -> Stretch:
+def join_stretches(a: Stretch, b: Stretch) -> Stretch:
     """The union of two stretches, a before b."""
     return Stretch(a.first, b.last, a.rho + b.rho)

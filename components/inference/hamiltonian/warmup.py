@@ -14,13 +14,13 @@ from components.contracts.capabilities import Collapsible, LogJoint
 from components.contracts.capabilities.densities import Collapsed
 from components.contracts.problems import Sees, Target
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, Sampled, Seen, first_batch, moved, started
+from components.inference.chains import Chains, Sampled, Seen, advance, first_batch, init_chains
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
     Scatter,
     Tuning,
+    check_step_size,
     reasonable_step,
-    settled,
     windows,
 )
 from components.inference.hamiltonian.chees import Length
@@ -64,27 +64,27 @@ class WarmUp(BaseModel):
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         return ("collapse=last_layer", "collapse=none") if self.collapse != "none" and target != "real" else None
 
-    def collapsed(self, model: LogJoint) -> Collapsed | None:
+    def integrate_out(self, model: LogJoint) -> Collapsed | None:
         """The density of what the model does not integrate out; None: nothing is.
 
         Raises Misfit where the model cannot integrate out what ``collapse`` says of these data."""
         if self.collapse == "none":
             return None
         assert isinstance(model, Collapsible)
-        return model.collapsed()
+        return model.integrate_out()
 
     def target(self, model: LogJoint) -> LogJoint:
-        """The density that trajectories follow.  Raises Misfit as ``collapsed`` does."""
-        return self.collapsed(model) or model
+        """The density that trajectories follow.  Raises Misfit as ``integrate_out`` does."""
+        return self.integrate_out(model) or model
 
     def moving(self, model: LogJoint, theta: Tensor) -> Tensor:
         """What trajectories move of θ [C, P]."""
-        collapsed = self.collapsed(model)
+        collapsed = self.integrate_out(model)
         return theta if collapsed is None else collapsed.rest(theta)
 
-    def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
+    def begin(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
         """The state before the first step."""
-        state = started(model, problem, sees, self.chains, rng)
+        state = init_chains(model, problem, sees, self.chains, rng)
         batch, target = first_batch(problem, sees, rng), self.target(model)
         theta = self.moving(model, state.theta)
         value, gradient = value_and_gradient(target, theta, batch)  # [C], [C, P']
@@ -112,7 +112,7 @@ class WarmUp(BaseModel):
         if step > self.warmup:
             return tuning
         averaging = tuning.averaging.learnt(float(rate), self.target_acceptance)
-        tuning = replace(tuning, averaging=averaging, step_size=settled(math.exp(averaging.log_step)))
+        tuning = replace(tuning, averaging=averaging, step_size=check_step_size(math.exp(averaging.log_step)))
         initial, ends = windows(self.warmup)
         if self.mass != "identity" and ends and initial < step <= ends[-1]:
             tuning = replace(tuning, scatter=tuning.scatter.with_states(z.theta))
@@ -122,10 +122,10 @@ class WarmUp(BaseModel):
                 eps = reasonable_step(self.target(state.model), batch, mass, eps, z, rng.noise)
                 return Tuning(eps, mass, DualAveraging.around(eps), Scatter.none(z.theta, self.mass == "dense"))
         if step == self.warmup:
-            return replace(tuning, step_size=settled(math.exp(averaging.log_average)))
+            return replace(tuning, step_size=check_step_size(math.exp(averaging.log_average)))
         return tuning
 
-    def arrived(
+    def record_transition(
         self,
         state: HamiltonianChains,
         batch: Seen,
@@ -141,8 +141,8 @@ class WarmUp(BaseModel):
             divergences = divergences + diverging.sum()
         stats = {"lp": z.value, "diverging": diverging, **stats}
         state = replace(state, value=z.value, gradient=z.gradient, tuning=tuning, divergences=divergences)
-        collapsed, theta = self.collapsed(state.model), z.theta
+        collapsed, theta = self.integrate_out(state.model), z.theta
         if collapsed is not None:
             assert batch is not None  # a model of data
-            theta = collapsed.completed(theta, batch, rng.noise)
-        return moved(state, theta, self.warmup, self.thinning, stats)
+            theta = collapsed.complete(theta, batch, rng.noise)
+        return advance(state, theta, self.warmup, self.thinning, stats)

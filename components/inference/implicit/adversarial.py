@@ -85,7 +85,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         """How many weights are drawn at a step that is shown so many rows."""
         return self.n_samples if self.rows == "shared" else self.n_samples * n_rows
 
-    def drawn(self, q: Generator, batch: Batch, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, q: Generator, batch: Batch, noise: Tensor) -> tuple[Tensor, Tensor]:
         """θ of ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or each row's own [K·B, P]."""
         K, B = self.n_samples, len(batch.x)
         network, theta = q.network, q.of(noise)
@@ -99,7 +99,9 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
     ) -> tuple[dict[str, Tensor], Contrast]:
         """N/B Σ_b data term − β KL and its parts, each []."""
-        T = None if state.discriminator is None else state.discriminator.held  # at the optimum E_q[∇_φ T] = 0 (2.2)
+        T = (
+            None if state.discriminator is None else state.discriminator.frozen_forward
+        )  # at the optimum E_q[∇_φ T] = 0 (2.2)
         noise = state.q.noise(self.draws(batch.n_rows), generator)
         return self.terms(state.q, T, batch, noise, risen(state.t, self.warmup), self.power)
 
@@ -113,9 +115,9 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         power: float | Tensor,
     ) -> tuple[dict[str, Tensor], Contrast]:
         """The same of given noise, β and power (a tensor: above 0); T stands still."""
-        theta, log_likelihood = self.drawn(q, batch, noise)
+        theta, log_likelihood = self.sample(q, batch, noise)
         found = contrast(theta)
-        ratio = 0.0 if T is None else T(found.standardised).mean()
+        ratio = 0.0 if T is None else T(found.z_scores).mean()
         fit = batch.scale * log_power_mean(log_likelihood, power).sum()
         divergence = kl(found, q.network.prior_std, ratio)
         objective = fit - beta * divergence + q.network.hyperprior()
@@ -125,7 +127,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         terms, found = self.objective(state, batch, rng.noise)
         info = climb_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
-            ours = found.standardised.detach()
+            ours = found.z_scores.detach()
             noise = torch.randn(ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device)
             loss = discrimination(state.discriminator, ours, noise)
             state.discriminator_optimizer.zero_grad()

@@ -22,7 +22,7 @@ class Contrast:
     variance: Tensor  # Σ_jj [P], of these draws (divided by K)
 
     @cached_property
-    def standardised(self) -> Tensor:
+    def z_scores(self) -> Tensor:
         """θ̃_j = (θ_j − μ_j)/√Σ_jj [K, P] (below eq. 16)."""
         return self.centred * self.variance.rsqrt()
 

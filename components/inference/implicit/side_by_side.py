@@ -55,12 +55,12 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         each = enumerate(zip(model, problem.splits, strict=True))
         alone = [state for r, of in each for state in [one.init(*of, rng.of(r))] * V]  # copied when they are stacked
         q = Stacked([state.q for state in alone])
-        optimizer = Adam(q.learned(), one.lr)
+        optimizer = Adam(q.trainable_parameters(), one.lr)
         judges = [state.discriminator for state in alone if state.discriminator is not None]
         if not judges:
             return SideBySideState(q, optimizer, None, None)
         T = Stacked(judges)
-        return SideBySideState(q, optimizer, T, Adam(T.learned(), one.discriminator_lr))
+        return SideBySideState(q, optimizer, T, Adam(T.trainable_parameters(), one.discriminator_lr))
 
     @property
     def n_variants(self) -> int:
@@ -95,19 +95,19 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
                 value: Tensor = discriminator.read(still, lambda T: T(theta))
                 return value
 
-            def seen(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
+            def score_draws(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
                 shown, judge = Batch(x, y, mask, batch.scale), T if discriminator is not None else None
                 terms, contrast = one.terms(q, judge, shown, noise, beta, power)
-                return terms, contrast.standardised
+                return terms, contrast.z_scores
 
-            return q.read(values, seen)
+            return q.read(values, score_draws)
 
-        still = {} if discriminator is None else discriminator.named(still=True)
+        still = {} if discriminator is None else discriminator.parameters_by_name(still=True)
         found: tuple[dict[str, Tensor], Tensor]
         rows = (self.lanes(batch.x), self.lanes(batch.y), self.lanes(batch.mask))
         power, of_each = (self.powers(batch.x), 0) if one.powers else (one.power, None)
         mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
-        found = mapped(q.named(), still, *rows, noise, power)
+        found = mapped(q.parameters_by_name(), still, *rows, noise, power)
         return found
 
     def step(self, state: SideBySideState, batch: Batches, rng: Rng) -> tuple[SideBySideState, Info]:
@@ -125,15 +125,15 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
             def of_one(values: dict[str, Tensor], ours: Tensor, noise: Tensor) -> Tensor:
                 return T.read(values, lambda T: discrimination(T, ours, noise))
 
-            loss = torch.func.vmap(of_one)(T.named(), ours, self.lanes(each))
+            loss = torch.func.vmap(of_one)(T.parameters_by_name(), ours, self.lanes(each))
             _descend(state.discriminator_optimizer, loss.sum())
             info["discriminator_loss"] = loss.detach()
-        return replace(state, t=state.t + 1), self.told(info)
+        return replace(state, t=state.t + 1), self.describe(info)
 
     def variants(self) -> tuple[str, ...]:
         return self.one.variants()
 
-    def told(self, info: dict[str, Tensor]) -> Info:
+    def describe(self, info: dict[str, Tensor]) -> Info:
         """Of the replicates [R], by variant where there are several."""
         names = self.variants()
         if not names:

@@ -46,11 +46,11 @@ class Stacked(nn.Module, Generic[N]):
         """One of them, for what does not depend on parameters."""
         return self._one[0].one
 
-    def learned(self) -> list[Tensor]:
+    def trainable_parameters(self) -> list[Tensor]:
         """Parameters that training moves."""
         return [value for value in self.values if value.requires_grad]
 
-    def named(self, *, still: bool = False) -> dict[str, Tensor]:
+    def parameters_by_name(self, *, still: bool = False) -> dict[str, Tensor]:
         """All parameters [R, …] by name; ``still``: no gradient passes through them."""
         return {name: p.detach() if still else p for name, p in zip(self.names, self.values, strict=True)}
 
@@ -62,5 +62,7 @@ class Stacked(nn.Module, Generic[N]):
     def module(self, r: int) -> N:
         """A copy of the module of a replicate."""
         alone = copy.deepcopy(self._one[0])
-        alone.load_state_dict(alone.state_dict() | {name: p[r] for name, p in self.named(still=True).items()})
+        alone.load_state_dict(
+            alone.state_dict() | {name: p[r] for name, p in self.parameters_by_name(still=True).items()}
+        )
         return alone.one

@@ -9,7 +9,7 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 
 
-def drawn(
+def sample_latents(
     module: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """z = m + s ε of ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""

@@ -13,9 +13,9 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.latent.draws import drawn
+from components.inference.latent.draws import sample_latents
 from components.inference.point.descent import Descent, optimizer_of
-from components.inference.semi_implicit.transitions import steered
+from components.inference.semi_implicit.transitions import adapt_step_size
 from components.inference.variational.ascent import Fitting, climb
 from components.maths.row_hamiltonian import transition
 from components.models.latent.generative import log_normal
@@ -82,7 +82,7 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
     ) -> tuple[list[Tensor | None], Info]:
         """Of every parameter, for the whole data set, and what is said of it."""
         parameters, weight = list(module.parameters()), batch.scale / self.n_samples
-        start, m, s = drawn(module, batch, self.n_samples, generator)
+        start, m, s = sample_latents(module, batch, self.n_samples, generator)
         z, rates = start.detach(), []
         for _ in range(self.improve_steps):
             z, _, rate = transition(
@@ -103,7 +103,7 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
         if not torch.isfinite(norm):
             raise NumericalTrouble("the model has left the finite numbers", "lower inference.lr or inference.step_size")
         info |= {"step_size": torch.tensor(state.eps), "grad_norm": norm}
-        return replace(state, eps=steered(state.eps, info["acceptance"], self.target_acceptance)), info
+        return replace(state, eps=adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)), info
 
     def posterior(self, state: FittingByDraws) -> LatentPosterior:
         return LatentPosterior(state.module)

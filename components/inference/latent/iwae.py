@@ -13,7 +13,7 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.latent.draws import drawn
+from components.inference.latent.draws import sample_latents
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, climb
 from components.models.latent.generative import log_normal
@@ -29,7 +29,7 @@ def weighed(
     module: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, gradient: Way, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """log w [K, B], and what has the gradient of Σ_b L^K_b by the way that is asked for []."""
-    z, m, s = drawn(module, batch, n_samples, generator)
+    z, m, s = sample_latents(module, batch, n_samples, generator)
     if gradient == "reparam":
         log_w = module.log_joint(batch, z) - log_normal(z, m, s)
         return log_w, log_w.logsumexp(0).sum()

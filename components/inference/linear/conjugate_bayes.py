@@ -56,7 +56,7 @@ class ConjugatePosterior:
 
     data: LinearData
     draws: Draws  # one chain of independent draws
-    known: Coefficients
+    known_coefficients: Coefficients
     noise: float | tuple[float, float]  # σ², or (a, b) of its posterior InvGamma
     level: float
     losses: dict[str, Loss]
@@ -67,7 +67,7 @@ class ConjugatePosterior:
     at_beta: int  # of those with the β at hand
 
     @property
-    def drawn(self) -> Tensor:
+    def theta_draws(self) -> Tensor:
         """θ = (β, log σ²), or β alone, of every draw."""
         return self.draws.flat
 
@@ -83,7 +83,9 @@ class ConjugatePosterior:
     @property
     def radius(self) -> float:
         """Credible region: (β − m)ᵀΛ(β − m) ≤ radius · s²."""
-        return region_radius(self.level, len(self.known.m), None if isinstance(self.noise, float) else self.noise[0])
+        return region_radius(
+            self.level, len(self.known_coefficients.m), None if isinstance(self.noise, float) else self.noise[0]
+        )
 
     @property
     def model_probabilities(self) -> Tensor:
@@ -95,7 +97,7 @@ class ConjugatePosterior:
         belief, rows = samples_of(self.draws), []
         for name, loss in self.losses.items():
             action = loss.act(belief)
-            costs = loss.expected(action, belief)
+            costs = loss.expected_loss(action, belief)
             for j, parameter in enumerate(self.draws.names):
                 ends = [float(v) for v in action[..., j].flatten()]
                 rows.append(
@@ -104,7 +106,7 @@ class ConjugatePosterior:
                 )  # fmt: skip
         choice = Costs.zero_one(len(self.candidates))
         best = choice.act(self.model_probabilities)
-        cost = float(choice.expected(best, self.model_probabilities))
+        cost = float(choice.expected_loss(best, self.model_probabilities))
         rows.append({"about": "model", "loss": "zero_one", "action": self.candidates[int(best)], "expected_loss": cost})
         return rows
 
@@ -183,7 +185,7 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         model.coefficients(problem.train)  # raises before any step where there is no posterior
         return ConjugateState(model=model, data=data)
 
-    def _held(self, model: Conjugate, beta: Tensor, fit: LeastSquares) -> int:
+    def _count_covered(self, model: Conjugate, beta: Tensor, fit: LeastSquares) -> int:
         """Credible regions of R data sets that hold their β; β [D] or [R, D]."""
         gram = fit.gram + model.penalty.diag()
         m = torch.linalg.solve(gram, (fit.beta @ fit.gram).T).T  # Λ⁻¹Xᵀy [R, D]
@@ -208,17 +210,17 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
             (theta[:, :D], theta[:, :D] @ data.X.T + sigma * e),
             (data.beta, data.X @ data.beta + data.noise**0.5 * e),
         ]
-        over_prior, at_beta = (self._held(model, beta, least_squares(data.X, y, 1.0)) for beta, y in imagined)
+        over_prior, at_beta = (self._count_covered(model, beta, least_squares(data.X, y, 1.0)) for beta, y in imagined)
         state = replace(
             state,
             n=state.n + R,
             over_prior=state.over_prior + over_prior,
             at_beta=state.at_beta + at_beta,
         )
-        state.draws.append(self._drawn(model, batch, rng).cpu())
+        state.draws.append(self._sample(model, batch, rng).cpu())
         return state, {"credible_coverage": state.over_prior / state.n}
 
-    def _drawn(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
+    def _sample(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
         """Independent draws of θ from the posterior, [draws, P]."""
         known = model.coefficients(batch)
         z = torch.randn(self.draws, len(known.m), generator=rng.noise, dtype=known.m.dtype, device=rng.noise.device)

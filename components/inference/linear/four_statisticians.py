@@ -62,7 +62,7 @@ class FourAnalyses:
         import pandas as pd
         from scipy import stats
 
-        data, fit, known = self.fisher.data, self.fisher.fit, self.savage.known
+        data, fit, known = self.fisher.data, self.fisher.fit, self.savage.known_coefficients
         half = 0.5 + 0.5 * self.fisher.level
         width = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
         confidence = float(width) * (fit.noise * fit.covariance.diagonal()).sqrt()
@@ -71,13 +71,13 @@ class FourAnalyses:
         credible = float(width) * (self.savage.scale * known.covariance.diagonal()).sqrt()
         columns = {
             "coefficient": data.names,
-            **({"true": data.beta.tolist()} if data.simulated else {}),
+            **({"true": data.beta.tolist()} if data.is_simulated else {}),
             "maximum_likelihood": fit.beta.tolist(),
             "confidence_half_width": confidence.tolist(),
             "least_integrated_risk": self.wald.chosen.tolist(),
             "posterior_mean": known.m.tolist(),
             "credible_half_width": credible.tolist(),
-            "ridge": self.hoerl_kennard.estimate(self.hoerl_kennard.chosen[self.hoerl_kennard.choice]).tolist(),
+            "ridge": self.hoerl_kennard.estimate(self.hoerl_kennard.selected[self.hoerl_kennard.choice]).tolist(),
         }
         return pd.DataFrame(columns)
 

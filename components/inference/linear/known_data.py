@@ -25,7 +25,7 @@ class LinearData:
     known_noise: float | None  # σ², where the model knows it
     beta: Tensor  # [D], of the repetitions
     noise: float  # σ² of the repetitions
-    simulated: bool  # whether those two are the truth
+    is_simulated: bool  # whether those two are the truth
 
     @property
     def fit(self) -> LeastSquares:
@@ -37,7 +37,7 @@ class LinearData:
         e = torch.randn(n, len(X), generator=generator, dtype=X.dtype, device=generator.device).to(X.device)
         return self.noise**0.5 * e
 
-    def repeated(self, n: int, generator: torch.Generator) -> LeastSquares:
+    def sample_datasets(self, n: int, generator: torch.Generator) -> LeastSquares:
         """Least squares on n imagined data sets y* ~ N(Xβ, σ² I)."""
         return least_squares(self.X, self.X @ self.beta + self.errors(n, generator), self.known_noise)
 

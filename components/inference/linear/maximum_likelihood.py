@@ -101,7 +101,7 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
 
     def step(self, state: MaximumLikelihoodState, batch: Batch, rng: Rng) -> tuple[MaximumLikelihoodState, Info]:
         data = state.data
-        repeated = data.repeated(self.simulations, rng.noise)
+        repeated = data.sample_datasets(self.simulations, rng.noise)
         distance = repeated.distance(data.beta)  # [R]
         held = torch.stack([(distance <= repeated.radius(level)).sum() for level in self.levels]).cpu()
         n, inside = state.n + self.simulations, state.inside + held

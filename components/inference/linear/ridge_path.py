@@ -46,7 +46,7 @@ class RidgeEstimates:
     hkb: float  # D σ̂²/‖β̂‖², the intercept in neither
 
     @property
-    def chosen(self) -> dict[str, float]:
+    def selected(self) -> dict[str, float]:
         """λ by every rule."""
         place = {name: int(v.argmax() if name == "evidence" else v.argmin()) for name, v in self.criteria.items()}
         return {name: float(self.penalties[i]) for name, i in place.items()} | {"hkb": self.hkb}
@@ -70,12 +70,14 @@ class RidgeEstimates:
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(xᵀβ̂_λ, σ̂²) at x [B, D], λ as ``choice`` says."""
         return GaussianMixture(
-            *plug_in(self.data, x, self.estimate(self.chosen[self.choice]), self.data.fit.noise, self.model)
+            *plug_in(self.data, x, self.estimate(self.selected[self.choice]), self.data.fit.noise, self.model)
         )
 
     def scores(self) -> dict[str, float]:
-        out = {f"penalty/{name}": value for name, value in self.chosen.items()}
-        risks = {f"ridge_risk/{name}": self.risk(value) for name, value in (self.chosen | {"best": self.best}).items()}
+        out = {f"penalty/{name}": value for name, value in self.selected.items()}
+        risks = {
+            f"ridge_risk/{name}": self.risk(value) for name, value in (self.selected | {"best": self.best}).items()
+        }
         return out | risks | {"ridge_risk/least_squares": self.risk(0.0)}
 
     def figures(self) -> dict[str, Figure]:
@@ -117,7 +119,7 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
     choice: Choice
 
     @model_validator(mode="after")
-    def _ordered(self) -> RidgePath:
+    def _check_order(self) -> RidgePath:
         if self.lowest >= self.highest:
             raise ValueError(f"lowest: {self.lowest} must be below highest, {self.highest}")
         return self

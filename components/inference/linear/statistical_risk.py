@@ -152,15 +152,15 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         prior = (data.noise / model.penalty).sqrt() * z.to(errors)  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
         imagined = dataclasses.replace(noise_alone, beta=prior + noise_alone.beta)
 
-        def added(sums: Tensor, found: Tensor) -> Tensor:
+        def user_folder(sums: Tensor, found: Tensor) -> Tensor:
             return sums + torch.stack([found.sum(-1), found.square().sum(-1)]).cpu()
 
         state = dataclasses.replace(
             state,
             n=state.n + self.simulations,
-            risk=added(state.risk, risk),
-            gain=added(state.gain, risk - risk[:1]),
-            bayes=added(state.bayes, self.losses(prior, imagined, model.penalty, free)),
+            risk=user_folder(state.risk, risk),
+            gain=user_folder(state.gain, risk - risk[:1]),
+            bayes=user_folder(state.bayes, self.losses(prior, imagined, model.penalty, free)),
         )
         worst = state.risk[0].amax(1) / state.n
         return state, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}

@@ -47,14 +47,14 @@ class AdaptedProposal(BaseModel):
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat
 
-    def unadapted(self, theta: Tensor) -> Proposal:
+    def init_proposal(self, theta: Tensor) -> Proposal:
         """The proposal before the first step from θ [C, P], or [R, C, P]: Σ = I and log ε [C], or [R, C]."""
         ones = torch.ones(theta.shape[-1], dtype=theta.dtype, device=theta.device)
         unit = None if self.covariance == "identity" else ones if self.covariance == "diagonal" else ones.diag()
         moments = None if unit is None else {"mean": theta.mean(-2), "covariance": unit}
         return Proposal(theta.new_full(theta.shape[:-1], math.log(self.step_size)), moments, unit)
 
-    def adapted(self, proposal: Proposal, theta: Tensor, t: int, alpha: Tensor) -> Proposal:
+    def update_proposal(self, proposal: Proposal, theta: Tensor, t: int, alpha: Tensor) -> Proposal:
         """The proposal after step t, which led to θ [C, P] with acceptance α [C]; unchanged after warm-up."""
         log_step, moments, L = proposal.log_step, proposal.moments, proposal.factor
         if t <= self.warmup:
@@ -115,15 +115,15 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
     return L.contiguous()  # LAPACK leaves it by columns, a checkpoint brings it back by rows, and BLAS rounds by layout
 
 
-def stretched(L: Tensor | None, z: Tensor) -> Tensor:
+def apply_factor(L: Tensor | None, z: Tensor) -> Tensor:
     """L z of each row of z [C, P]; L [P, P], [P] (diagonal) or None (identity)."""
     if L is None:
         return z
     return z * L if L.dim() == 1 else z @ L.mT
 
 
-def transposed(L: Tensor | None, g: Tensor) -> Tensor:
-    """Lᵀ g of each row of g [C, P], with L as in ``stretched``."""
+def apply_factor_t(L: Tensor | None, g: Tensor) -> Tensor:
+    """Lᵀ g of each row of g [C, P], with L as in ``stretch``."""
     if L is None:
         return g
     return g * L if L.dim() == 1 else g @ L

@@ -14,7 +14,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, advance, init_chains, to_draws
 from components.inference.log_joint import log_joint
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -53,7 +53,7 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
     thinning: PositiveInt
 
     def init(self, model: Blocks, problem: Sampled, rng: Rng) -> GibbsState:
-        state = started(model, problem, self.sees, self.chains, rng, gradient=False)
+        state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
         return GibbsState(**{**vars(state), "model": model})
 
     @torch.no_grad()
@@ -72,8 +72,8 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
                     drawn = torch.where((picks == b)[:, None], new, drawn)
                 theta = drawn
         lp = log_joint(model, theta, batch)
-        state = moved(state, theta, self.burn_in, self.thinning, {"lp": lp}, "mend the conditionals of the model")
+        state = advance(state, theta, self.burn_in, self.thinning, {"lp": lp}, "mend the conditionals of the model")
         return state, {"log_joint": lp.mean(), "draws": len(state.kept)}
 
     def posterior(self, state: GibbsState) -> Draws:
-        return collected(state)  # [C, N, P]
+        return to_draws(state)  # [C, N, P]

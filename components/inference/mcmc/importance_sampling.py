@@ -14,10 +14,10 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, first_batch, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, advance, first_batch, to_draws
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
-from components.inference.mcmc.t_mixture import TMixture, fitted
+from components.inference.mcmc.t_mixture import TMixture, fit_mixture
 from components.posteriors.draws import Draws
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble
@@ -101,7 +101,7 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
         single = TMixture(centre.new_ones(1), centre.unsqueeze(0), factor.unsqueeze(0), dof)
         if self.proposal != "mixture":
             return single
-        return fitted(model, batch, single, self.components, self.rounds, self.pilot, rng.init)
+        return fit_mixture(model, batch, single, self.components, self.rounds, self.pilot, rng.init)
 
     @torch.no_grad()
     def step(self, state: Weighted, batch: Seen, rng: Rng) -> tuple[Weighted, Info]:
@@ -118,7 +118,7 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():
             raise NumericalTrouble(f"an importance weight is not a number at step {t}", "mend the density of the model")
         state = replace(
-            moved(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}),
+            advance(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}),
             sum=torch.logaddexp(state.sum, log_weight.logsumexp(0)),
             sum_of_squares=torch.logaddexp(state.sum_of_squares, (2 * log_weight).logsumexp(0)),
             largest=torch.maximum(state.largest, log_weight.max()),
@@ -139,6 +139,6 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
 
     def posterior(self, state: Weighted) -> Draws:
         """Draws [C, N, P] with log_weights [C, N]."""
-        draws = collected(state)
+        draws = to_draws(state)
         log_weights = draws.stats.pop("log_weight", draws.draws[..., 0])
         return Draws(draws.draws, draws.start, draws.names, draws.model, draws.stats, draws.current, log_weights)

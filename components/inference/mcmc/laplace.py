@@ -29,7 +29,7 @@ def derivatives(model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Te
     return value[0].detach(), gradient[0].detach(), 0.5 * (hessian + hessian.T)
 
 
-def balanced(precision: Tensor) -> tuple[Tensor, Tensor]:
+def balance(precision: Tensor) -> tuple[Tensor, Tensor]:
     """Scales s [P] = √|Λ_jj|, and Λ_jk/(s_j s_k) [P, P], which does not depend on the units of θ."""
     scale = precision.diagonal().abs().sqrt()
     scale = torch.where(scale > 0, scale, 1.0)
@@ -48,7 +48,7 @@ def mode(model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor, T
         value, gradient, hessian = derivatives(model, theta, batch)
         if not torch.isfinite(hessian).all():
             break
-        scale, scaled = balanced(-hessian)
+        scale, scaled = balance(-hessian)
         curvature, directions = torch.linalg.eigh(scaled)
         bent = curvature.abs().clamp(min=FLAT)
         ascent = directions @ (directions.T @ (gradient / scale) / bent) / scale  # [P]
@@ -72,7 +72,7 @@ def laplace(model: LogJoint, starts: Tensor, batch: Seen) -> tuple[Tensor, Tenso
     Source: Bishop (2006), section 4.4."""
     found = [mode(model, theta, batch) for theta in starts]
     theta, _, hessian = max(found, key=lambda m: float(m[1]))
-    scale, scaled = balanced(-hessian)
+    scale, scaled = balance(-hessian)
     R, info = torch.linalg.cholesky_ex(scaled)
     if info.any() or not (R.diagonal().square() > FLAT).all():
         raise Misfit(

@@ -19,13 +19,13 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    collected,
+    advance,
     first_batch,
-    moved,
-    started,
+    init_chains,
+    to_draws,
 )
 from components.inference.log_joint import value_and_gradient
-from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched, transposed
+from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor, apply_factor_t
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -63,28 +63,28 @@ class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> MALAState:
-        state = started(model, problem, self.sees, self.chains, rng)
+        state = init_chains(model, problem, self.sees, self.chains, rng)
         batch, theta = first_batch(problem, self.sees, rng), state.theta
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
-        return MALAState(**vars(state), value=value, gradient=gradient, proposal=self.unadapted(theta))
+        return MALAState(**vars(state), value=value, gradient=gradient, proposal=self.init_proposal(theta))
 
     def step(self, state: MALAState, batch: Seen, rng: Rng) -> tuple[MALAState, Info]:
         theta, value, gradient, t = state.theta, state.value, state.gradient, state.t + 1
         L, log_step = state.proposal.factor, state.proposal.log_step
         eps = log_step.exp()[:, None]  # [C, 1]
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        w = eps * transposed(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
-        proposal = theta + stretched(L, w)
+        w = eps * apply_factor_t(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
+        proposal = theta + apply_factor(L, w)
         proposed, slope = value_and_gradient(state.model, proposal, batch)
-        back = (w + eps * transposed(L, slope)) / (2 * eps).sqrt()  # −z', the noise that would lead back
+        back = (w + eps * apply_factor_t(L, slope)) / (2 * eps).sqrt()  # −z', the noise that would lead back
         correction = 0.5 * (z.square() - back.square()).sum(1)
         accept, alpha = metropolis_hastings(value, proposed, correction, t, rng.noise)
         theta = torch.where(accept[:, None], proposal, theta)
         gradient = torch.where(accept[:, None], slope, gradient)
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": eps[:, 0]}
-        state = moved(state, theta, self.warmup, self.thinning, stats)
-        learnt = self.adapted(state.proposal, theta, t, alpha)
+        state = advance(state, theta, self.warmup, self.thinning, stats)
+        learnt = self.update_proposal(state.proposal, theta, t, alpha)
         state = replace(state, value=value, gradient=gradient, proposal=learnt)
         info = {
             "log_joint": value.mean(),
@@ -96,4 +96,4 @@ class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
         return state, info
 
     def posterior(self, state: MALAState) -> Draws:
-        return collected(state)  # [C, N, P]
+        return to_draws(state)  # [C, N, P]

@@ -19,13 +19,13 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    collected,
+    advance,
     first_batch,
-    moved,
-    started,
+    init_chains,
+    to_draws,
 )
 from components.inference.log_joint import log_joint
-from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
+from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -60,10 +60,10 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> RandomWalkState:
-        state = started(model, problem, self.sees, self.chains, rng, gradient=False)
+        state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
         batch, theta = first_batch(problem, self.sees, rng), state.theta
         value = log_joint(model, theta, batch).detach()  # [C]
-        return RandomWalkState(**vars(state), value=value, proposal=self.unadapted(theta))
+        return RandomWalkState(**vars(state), value=value, proposal=self.init_proposal(theta))
 
     @torch.no_grad()
     def step(self, state: RandomWalkState, batch: Seen, rng: Rng) -> tuple[RandomWalkState, Info]:
@@ -71,14 +71,14 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
         L, log_step = state.proposal.factor, state.proposal.log_step
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
-        proposal = theta + scale * stretched(L, z)
+        proposal = theta + scale * apply_factor(L, z)
         proposed = log_joint(state.model, proposal, batch)
         accept, alpha = metropolis_hastings(value, proposed, 0.0, t, rng.noise)
         theta = torch.where(accept[:, None], proposal, theta)
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp()}
-        state = moved(state, theta, self.warmup, self.thinning, stats)
-        state = replace(state, value=value, proposal=self.adapted(state.proposal, theta, t, alpha))
+        state = advance(state, theta, self.warmup, self.thinning, stats)
+        state = replace(state, value=value, proposal=self.update_proposal(state.proposal, theta, t, alpha))
         info = {
             "log_joint": value.mean(),
             "acceptance": alpha.mean(),
@@ -88,4 +88,4 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
         return state, info
 
     def posterior(self, state: RandomWalkState) -> Draws:
-        return collected(state)  # [C, N, P]
+        return to_draws(state)  # [C, N, P]

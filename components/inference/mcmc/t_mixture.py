@@ -43,7 +43,7 @@ class TMixture:
     def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P]; both [n, D]."""
         nu, P = self.dof, theta.shape[1]
-        inverse, log_det = self._inverted
+        inverse, log_det = self._inverse
         square = ((theta.unsqueeze(0) - self.centres.unsqueeze(1)) @ inverse.mT).square().sum(2).T  # [n, D]
         if math.isfinite(nu):
             constant = math.lgamma((nu + P) / 2) - math.lgamma(nu / 2) - 0.5 * P * math.log(nu * math.pi)
@@ -53,7 +53,7 @@ class TMixture:
         return self.weights.log() + log_t, square
 
     @cached_property
-    def _inverted(self) -> tuple[Tensor, Tensor]:
+    def _inverse(self) -> tuple[Tensor, Tensor]:
         """L⁻¹ [D, P, P] and log |det L| [D]."""
         return torch.linalg.inv(self.factors), torch.linalg.slogdet(self.factors).logabsdet
 
@@ -69,7 +69,7 @@ def spread(start: TMixture, components: int, generator: torch.Generator) -> TMix
     return TMixture(centres.new_full((components,), 1 / components), centres, factors, start.dof)
 
 
-def fitted(
+def fit_mixture(
     model: LogJoint, batch: Seen, start: TMixture, components: int, rounds: int, draws: int, generator: torch.Generator
 ) -> TMixture:
     """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws`` draws of the last one.
@@ -89,11 +89,11 @@ def fitted(
                 f"log density is not finite at any of {draws} draws of the proposal",
                 "raise inference.pilot, or use inference.proposal=student_t",
             )
-        q = updated(q, theta, truncated(log_weight), anchor)
+        q = update_mixture(q, theta, truncate_weights(log_weight), anchor)
     return q
 
 
-def truncated(log_weight: Tensor) -> Tensor:
+def truncate_weights(log_weight: Tensor) -> Tensor:
     """Normalised weights [n], none of them above √n times their mean before: a first proposal that misses most of the
     target would otherwise be replaced by its single best draw.
 
@@ -103,7 +103,7 @@ def truncated(log_weight: Tensor) -> Tensor:
     return log_weight.clamp(max=float(most)).softmax(0)
 
 
-def updated(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) -> TMixture:
+def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) -> TMixture:
     """One round: q that lowers the Kullback-Leibler divergence from the target, from weighted draws of the last one.
 
         ρ_d(θ) = α_d t_d(θ)/q(θ),   u_d(θ) = (ν + P)/(ν + δ_d(θ)²),   w̄_t the normalised weights,

@@ -19,9 +19,9 @@ from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import WeightedParticles
 from components.inference.filtering.particle_filter import HoldsFilter
-from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
+from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import folded, least_ess, passing, trajectories
+from components.inference.parameters.passes import least_ess, passing, repeat_observations, trajectories
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
@@ -84,11 +84,11 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
 
     @torch.no_grad()
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> ParticleChains:
-        repeated = folded(problem, self.chains)
+        repeated = repeat_observations(problem, self.chains)
         begin = model.draw_prior(repeated.replicates, rng.init)  # [R·C, P]
-        tried = self._tried(model, repeated, begin, rng)
+        tried = self._evaluate_proposal(model, repeated, begin, rng)
         states = trajectories(_of(model, begin), tried.clouds, rng.noise)
-        proposal = self.unadapted(begin.unflatten(0, (-1, self.chains)))
+        proposal = self.init_proposal(begin.unflatten(0, (-1, self.chains)))
         return ParticleChains(
             model=model,
             problem=repeated,
@@ -100,7 +100,7 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
             proposal=proposal,
         )
 
-    def _tried(self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng) -> Tried:
+    def _evaluate_proposal(self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng) -> Tried:
         """log p(θ) + log Ẑ(θ) of θ [R·C, P], by a filter that begins anew."""
         clouds = []
         for state in passing(self.filter, model.at(theta), problem, problem.observations.shape[1], rng):
@@ -116,7 +116,9 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         scale = state.proposal.log_step.exp().unsqueeze(-1) / theta.shape[-1] ** 0.5  # [R, C, 1]
         try:
-            tried = self._tried(model, state.problem, (theta + scale * stretched(L, z)).flatten(0, 1), rng)
+            tried = self._evaluate_proposal(
+                model, state.problem, (theta + scale * apply_factor(L, z)).flatten(0, 1), rng
+            )
         except NumericalTrouble:
             tried = Tried(state.theta, torch.full_like(state.value, -torch.inf), state.ess, [])
         accept, alpha = metropolis_hastings(state.value, tried.value, 0.0, t, rng.noise)  # [R·C]
@@ -136,20 +138,20 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
             for name, numbers in stats.items():
                 state.stats[name].append(numbers.cpu())
         shared = alpha.view(theta.shape[:2]).mean(1, keepdim=True).expand(theta.shape[:2])
-        proposal = self.adapted(state.proposal, moved.view_as(theta), t, shared)
+        proposal = self.update_proposal(state.proposal, moved.view_as(theta), t, shared)
         means = dict(zip(model.parameter_names, model.constrain(moved).mean(0), strict=True))
         info = means | {"log_density": value.mean(), "acceptance": alpha.mean(), "draws": len(state.kept)}
         return replace(state, t=t, theta=moved, value=value, ess=ess, states=states, proposal=proposal), info
 
     def posterior(self, state: ParticleChains) -> SampledSeries:
         like, kept = state.theta, len(state.kept)
-        theta = state.kept.stacked(1).to(like.device) if kept else like.unsqueeze(1)[:, :0]  # [R·C, N, P]
-        states = state.kept_states.stacked(1).to(like.device) if kept else state.states.unsqueeze(1)[:, :0]
-        stats = {name: rows.stacked(1).to(like.device) for name, rows in state.stats.items()}
+        theta = state.kept.stack_rows(1).to(like.device) if kept else like.unsqueeze(1)[:, :0]  # [R·C, N, P]
+        states = state.kept_states.stack_rows(1).to(like.device) if kept else state.states.unsqueeze(1)[:, :0]
+        stats = {name: rows.stack_rows(1).to(like.device) for name, rows in state.stats.items()}
         replicates = len(like) // self.chains
         names = list(state.model.parameter_names)
         draws = Draws(theta, state.begun, names, state.model, stats, like, replicates=replicates)
-        return SampledSeries.summarised(states.unflatten(0, (replicates, -1)), draws)
+        return SampledSeries.summarise(states.unflatten(0, (replicates, -1)), draws)
 
 
 def _of(model: Parameterised, theta: Tensor) -> TransitionDensity:

@@ -16,7 +16,7 @@ from components.inference.filtering.generalised_particle_filter import FilterSta
 from components.problems.sequence import Sequence
 
 
-def folded(problem: Sequence, times: int) -> Sequence:
+def repeat_observations(problem: Sequence, times: int) -> Sequence:
     """The observations of each replicate so many times, [R·C, T, dy]: all that a filter needs, and no truth."""
     seen = problem.observations.repeat_interleave(times, 0)
     return replace(problem, observations=seen, states=None, means=None, clean=None, system=None, figures=[])
@@ -35,7 +35,7 @@ def passing(method: Inference, model: object, problem: Sequence, t: int, rng: Rn
 
 def least_ess(state: FilterState) -> Tensor:
     """The smallest effective sample size over the times that a filter has passed, of each parameter set [K]."""
-    return state.filtered.ess.stacked(1).amin(1)
+    return state.filtered.ess.stack_rows(1).amin(1)
 
 
 def trajectories(model: TransitionDensity, clouds: list[WeightedParticles], generator: torch.Generator) -> Tensor:

@@ -21,7 +21,7 @@ from components.inference.filtering.generalised_particle_filter import FilterSta
 from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import folded, least_ess, passing
+from components.inference.parameters.passes import least_ess, passing, repeat_observations
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
@@ -83,7 +83,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> Nested:
         r, m = problem.replicates, self.sets
         theta = model.draw_prior(r * m, rng.init)
-        start: FilterState = self.filter.init(model.at(theta), folded(problem, m), rng)
+        start: FilterState = self.filter.init(model.at(theta), repeat_observations(problem, m), rng)
         log_w = theta.new_full((r, m), -math.log(m))
         evidence = problem.observations.new_zeros(r)
         return Nested(
@@ -130,25 +130,26 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         info: Info = {"log_normaliser": total, "ess": ess, "particles": state.particles}
         tired = (ess < self.rejuvenate_below * m).nonzero().flatten()
         if len(tired):
-            state, acceptance = self._rejuvenated(state, tired, batch.t, rng)
+            state, acceptance = self._rejuvenate(state, tired, batch.t, rng)
             info["acceptance"] = acceptance
             if acceptance < self.least_acceptance and 2 * state.particles <= self.most_particles:
-                state = self._doubled(state, batch.t, rng)
+                state = self._double_particles(state, batch.t, rng)
         return state, info
 
     def _with(self, particles: int) -> Inference:
         """The filter with so many particles."""
         return self.filter.model_copy(update={"particles": particles})
 
-    def _passed(self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng) -> FilterState:
+    def _filter_anew(self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng) -> FilterState:
         """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
         (last,) = deque(
-            passing(self._with(state.particles), state.model.at(theta), folded(some, self.sets), t, rng), maxlen=1
+            passing(self._with(state.particles), state.model.at(theta), repeat_observations(some, self.sets), t, rng),
+            maxlen=1,
         )
         return last
 
-    def _rejuvenated(self, state: Nested, replicates: Tensor, t: int, rng: Rng) -> tuple[Nested, Tensor]:
+    def _rejuvenate(self, state: Nested, replicates: Tensor, t: int, rng: Rng) -> tuple[Nested, Tensor]:
         """Resample, then move the parameter sets of the replicates named; and the share of proposals that were accepted."""
         m, P = self.sets, state.theta.shape[1]
         rows = replicates.unsqueeze(1) * m + torch.arange(m, device=replicates.device)  # of these among all  # [K, M]
@@ -163,7 +164,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             z = torch.randn(len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype)
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
-                new = self._passed(state, proposed, replicates, t, rng)
+                new = self._filter_anew(state, proposed, replicates, t, rng)
             except NumericalTrouble:  # rejected by all: whom it concerns is not known
                 shares.append(log_z.new_zeros(()))
                 continue
@@ -187,11 +188,11 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         )
         return moved, torch.stack(shares).mean()
 
-    def _doubled(self, state: Nested, t: int, rng: Rng) -> Nested:
+    def _double_particles(self, state: Nested, t: int, rng: Rng) -> Nested:
         """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section 3.6.1."""
         state = replace(state, particles=2 * state.particles)
         everyone = torch.arange(len(state.log_w), device=state.theta.device)
-        new = self._passed(state, state.theta, everyone, t, rng)
+        new = self._filter_anew(state, state.theta, everyone, t, rng)
         log_z = new.filtered.log_normaliser
         log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)

@@ -98,8 +98,8 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
 
     def posterior(self, state: CrpState) -> PartitionDraws:
         none = not len(state.kept)  # before the first is kept: where the chains are
-        z = state.z[:, None] if none else state.kept.stacked(1).long()
-        log_joint = state.log_joint[:, None] if none else state.kept_log_joint.stacked(1)
+        z = state.z[:, None] if none else state.kept.stack_rows(1).long()
+        log_joint = state.log_joint[:, None] if none else state.kept_log_joint.stack_rows(1)
         accepted = state.accepted / max(state.n, 1) if self.split_merge else float("nan")
         model = state.model
         return PartitionDraws(model.concentration, model.prior, state.x, z, log_joint, self.loss, accepted)

@@ -64,18 +64,18 @@ class PartitionDraws:
         return Draws(both, both[:, 0], ["clusters", "log_joint"])
 
     @cached_property
-    def expected(self) -> dict[str, ExpectedLoss]:
-        some = _spaced(self.labels, WEIGHED)
+    def expected_losses(self) -> dict[str, ExpectedLoss]:
+        some = _evenly_spaced(self.labels, WEIGHED)
         return {name: loss.over(some) for name, loss in LOSSES.items()}
 
     @cached_property
     def actions(self) -> dict[str, Array]:
         """The Bayes action under each loss [N]."""
-        some = _spaced(self.labels, WEIGHED)
-        return {name: least(expected, some) for name, expected in self.expected.items()}
+        some = _evenly_spaced(self.labels, WEIGHED)
+        return {name: least(expected, some) for name, expected in self.expected_losses.items()}
 
     @property
-    def shown(self) -> Array:
+    def bayes_action(self) -> Array:
         """The Bayes action that figures and held-out clusters are of [N]."""
         return self.actions[self.loss]
 
@@ -95,18 +95,18 @@ class PartitionDraws:
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log S⁻¹ Σ_s p(x_b | z_s, training rows), a mixture of Student's t under each draw [B]."""
-        each = torch.stack([self._log_each(z, batch).logsumexp(0) for z in _spaced(self.labels, PREDICTED)])
+        each = torch.stack([self._log_each(z, batch).logsumexp(0) for z in _evenly_spaced(self.labels, PREDICTED)])
         return each.logsumexp(0) - np.log(len(each))
 
     def clusters(self, batch: Rows) -> Tensor:
         """Probabilities of the clusters of the action, and of a new one, for rows to come [B, K + 1]."""
-        return self._log_each(self.shown, batch).softmax(0).T
+        return self._log_each(self.bayes_action, batch).softmax(0).T
 
     def scores(self) -> dict[str, Tensor | float]:
         out: dict[str, Tensor | float] = {"n_clusters": float(self.sizes.double().mean())}
         for name, action in self.actions.items():
             out |= {
-                f"expected_loss/{name}": self.expected[name].cost(action),
+                f"expected_loss/{name}": self.expected_losses[name].cost(action),
                 f"n_clusters/{name}": float(action.max() + 1),
             }
         if not np.isnan(self.accepted):
@@ -138,6 +138,6 @@ class PartitionDraws:
         return write_tables(folder, tables)
 
 
-def _spaced(z: Array, most: int) -> Array:
+def _evenly_spaced(z: Array, most: int) -> Array:
     """At most so many rows, evenly spaced."""
     return z[np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(int)]

@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import untrained
+from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import Descent, optimizer_of
 from components.maths.optimizers import Optimizer
@@ -58,7 +58,7 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> EnsembleState:
-        weights = nn.ParameterDict({"theta": untrained(model, problem, self.sees, self.members, rng).theta})
+        weights = nn.ParameterDict({"theta": init_for_training(model, problem, self.sees, self.members, rng).theta})
         optimizer = optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum)
         return EnsembleState(model=model, weights=weights, optimizer=optimizer)
 

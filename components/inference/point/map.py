@@ -12,7 +12,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import Descent, DescentState, descend, frozen, optimizer_of
-from components.maths.annealing import annealed
+from components.maths.annealing import cosine_anneal
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -63,7 +63,7 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
         """Of the step after t of them."""
         if self.schedule == "constant" or self.anneal_steps is None:
             return self.lr
-        return annealed(self.lr, self.final_lr, t, self.anneal_steps)
+        return cosine_anneal(self.lr, self.final_lr, t, self.anneal_steps)
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AnnealedDescent:
         return AnnealedDescent(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))

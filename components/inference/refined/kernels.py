@@ -89,7 +89,7 @@ class KernelStep:
         if self.name == "sgld":
             return eta * gradient + (2 * eta).sqrt() * normal(z, generator)
         particles = interaction(z, self.bandwidth)
-        moved = eta * (particles.averaged(by_posterior(gradient).flatten(0, 1)) + particles.correction())
+        moved = eta * (particles.average(by_posterior(gradient).flatten(0, 1)) + particles.correction())
         if self.name == "sgld_r":
             moved = moved + (2 * eta).sqrt() * particles.noise(generator, self.jitter)[0]
         return by_posterior(moved.unflatten(0, (z.shape[1], len(z))))

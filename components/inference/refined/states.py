@@ -26,7 +26,7 @@ class Refining:
     sampler: StepSize
     optimizer: Optimizer
 
-    def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
+    def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
         """S draws of q_0 for each of what it is a guide of, [S, B, D]."""
         raise NotImplementedError
 
@@ -41,7 +41,7 @@ class RefiningParameters(Refining):
     base: Tensor  # ε [2, draws, P]
     seed: int  # of the noise of the kernel
 
-    def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
+    def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
         """θ_0 [S, 1, P]."""
         assert batch is None or isinstance(batch, Batch | Series)
         P, like = self.base.shape[-1], self.base
@@ -55,7 +55,7 @@ class RefiningRows(Refining):
 
     module: LatentVariable[RowBatch]  # the generative model and its encoder
 
-    def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
+    def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
         """z_0 of every row [S, B, D]."""
         assert batch is not None
         return of_rows(self.module, batch, n_samples, generator)

@@ -16,7 +16,7 @@ from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng, seed_from
 from components.gradients.pathwise.bound import whole_gradient
-from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS, Sampled, started, training_data
+from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS, Sampled, init_chains, training_data
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters
@@ -151,7 +151,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             sampler = StepSize(self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim))
             return RefiningRows(module=model, sampler=sampler, optimizer=self._optimizer(model, sampler))
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = started(model, problem, self.sees, 1, rng, begin).start[0]
+        mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
             raise Misfit(f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
@@ -183,7 +183,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             found, info = whole_gradient(guide, shown, noise)
             gradients = [*found, None]
         else:
-            begun = state.begun(batch, self.n_samples, rng.noise)
+            begun = state.begin(batch, self.n_samples, rng.noise)
             parameters = [p for p in every if p.requires_grad]
             z, entropy = self._refinement(begun, eta, self.refine_steps, rng.noise)
             joint = begun.weight * begun.target(z).mean(0).sum()

@@ -19,7 +19,7 @@ from components.inference.chains import (
     PREDICTS_LABELS,
     Sampled,
     Seen,
-    started,
+    init_chains,
     training_data,
 )
 from components.inference.log_joint import log_joint
@@ -70,20 +70,20 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SemiImplicitFitting:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = started(model, problem, self.sees, 1, rng, begin).start[0]
+        mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
         seed = seed_from(rng.init)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return SemiImplicitFitting(q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem))
 
-    def drawn(self, q: SemiImplicit, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def sample(self, q: SemiImplicit, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]."""
         epsilon = q.mixing(self.n_samples, generator)
         mean = q.mean(epsilon)
         return epsilon, mean, mean + q.std * q.conditional(self.n_samples, generator)
 
-    def ascended(self, state: SemiImplicitFitting, value: Tensor, n: float) -> Tensor:
+    def ascend(self, state: SemiImplicitFitting, value: Tensor, n: float) -> Tensor:
         """One step up the gradient of ``value`` over n rows: its norm [].
 
         Raises NumericalTrouble when it is not finite."""

@@ -57,11 +57,11 @@ class KSIVI(SemiImplicitVI):
 
     def step(self, state: SemiImplicitFitting, batch: Seen, rng: Rng) -> tuple[SemiImplicitFitting, Info]:
         q, model = state.q, state.model
-        _, mean, z = self.drawn(q, rng.noise)
+        _, mean, z = self.sample(q, rng.noise)
         score = slope(lambda theta: log_joint(model, theta, batch), z, True)  # ∇log p(z) [S, P]
         difference = score + (z - mean) / q.std.square()
         discrepancy = stein_pairs(z, difference, self.kernel, self.bandwidth, self.pairs)
-        norm = self.ascended(state, -discrepancy, 1.0)
+        norm = self.ascend(state, -discrepancy, 1.0)
         with torch.no_grad():
             joint = log_joint(model, z, batch).mean()
             bound = joint - (q.log_pairs(z, mean).logsumexp(1) - torch.log(z.new_tensor(len(z)))).mean()

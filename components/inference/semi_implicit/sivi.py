@@ -34,11 +34,11 @@ class SIVI(SemiImplicitVI):
     extra_samples: NonNegativeInt
 
     def step(self, state: SemiImplicitFitting, batch: Seen, rng: Rng) -> tuple[SemiImplicitFitting, Info]:
-        _, mean, z = self.drawn(state.q, rng.noise)
+        _, mean, z = self.sample(state.q, rng.noise)
         others = state.q.mean(state.q.mixing(self.extra_samples, rng.noise))
         joint: Tensor = log_joint(state.model, z, batch).mean()
         entropy = -state.q.log_surrogate(z, mean, others).mean()
         bound = joint + entropy
-        norm = self.ascended(state, bound, rows_of(batch))
+        norm = self.ascend(state, bound, rows_of(batch))
         terms = {"elbo": bound, "log_joint": joint, "entropy": entropy}
         return state, {name: value.detach() for name, value in terms.items()} | {"grad_norm": norm}

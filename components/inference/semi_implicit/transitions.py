@@ -16,7 +16,7 @@ from components.inference.log_joint import value_and_gradient
 GAIN = 0.1  # of the logarithm of the step size
 
 
-def iterated(
+def iterate(
     model: LogJoint,
     batch: Seen,
     theta: Tensor,
@@ -45,6 +45,6 @@ def iterated(
     return torch.stack(states), torch.stack(rates).mean()
 
 
-def steered(eps: float, rate: Tensor, target: float) -> float:
+def adapt_step_size(eps: float, rate: Tensor, target: float) -> float:
     """ε e^{0.1 (rate − target)}: for the next step, so that no draw decides over its own step size."""
     return eps * math.exp(GAIN * (float(rate) - target))

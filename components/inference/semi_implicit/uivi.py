@@ -17,7 +17,7 @@ from components.inference.chains import Sampled, Seen
 from components.inference.log_joint import value_and_gradient
 from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.semi_implicit.fitting import SemiImplicitFitting, SemiImplicitVI, rows_of
-from components.inference.semi_implicit.transitions import iterated, steered
+from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.registry import register
 
 
@@ -82,15 +82,15 @@ class UIVI(SemiImplicitVI):
     def step(self, state: SemiImplicitFitting, batch: Seen, rng: Rng) -> tuple[ReverseFitting, Info]:
         assert isinstance(state, ReverseFitting)
         q, model = state.q, state.model
-        epsilon, mean, z = self.drawn(q, rng.noise)
+        epsilon, mean, z = self.sample(q, rng.noise)
         at = z.detach()
         joint, slope = value_and_gradient(model, at, batch)  # [S], [S, P]
         own, rate = self.own_slope(q, at, epsilon, state.step_size, rng.noise)
-        norm = self.ascended(state, (z * (slope - own)).sum(1).mean(), rows_of(batch))
+        norm = self.ascend(state, (z * (slope - own)).sum(1).mean(), rows_of(batch))
         with torch.no_grad():
             bound = (joint - q.log_pairs(at, mean).logsumexp(1) + math.log(len(at))).mean()
         info = {"elbo": bound, "log_joint": joint.mean(), "acceptance_rate": rate, "step_size": state.step_size}
-        eps = steered(state.step_size, rate, self.target_acceptance)
+        eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps), info | {"grad_norm": norm}
 
     def own_slope(
@@ -98,9 +98,7 @@ class UIVI(SemiImplicitVI):
     ) -> tuple[Tensor, Tensor]:
         """An estimate of ∇_z log q(z) [S, P] at z [S, P], drawn with ε [S, E], and the acceptance rate []."""
         iterations = self.reverse_burn_in + self.reverse_samples
-        states, rate = iterated(
-            ReverseConditional(q, z), None, epsilon, iterations, self.leapfrog_steps, eps, generator
-        )
+        states, rate = iterate(ReverseConditional(q, z), None, epsilon, iterations, self.leapfrog_steps, eps, generator)
         with torch.no_grad():
             means = q.mean(states[self.reverse_burn_in :])  # [reverse_samples, S, P]
             return -((z - means) / q.std.square()).mean(0), rate

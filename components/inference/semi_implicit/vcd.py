@@ -20,13 +20,13 @@ from components.inference.chains import (
     PREDICTS_LABELS,
     Sampled,
     Seen,
-    started,
+    init_chains,
     training_data,
 )
 from components.inference.log_joint import log_joint
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.semi_implicit.fitting import CHUNK, rows_of
-from components.inference.semi_implicit.transitions import iterated, steered
+from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.inference.variational.ascent import check_norm, climb
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.maths.optimizers import Optimizer
@@ -60,7 +60,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
     q is the target; as t → ∞ the symmetrised KL, whose q is wider than that of KL(q ‖ p).  L_VCD bounds nothing; E_q[f] does,
     which Info and the posterior call ``elbo`` (``nelbo``): q^(t) is at least as near.  The posterior is two chains of draws,
     improved ``infer_steps`` times.  Step sizes are steered to ``target_acceptance`` from step to step.  Info: ``elbo`` and
-    ``improved`` (E_{q^(t)}[f]) in nats, their difference L_VCD, acceptance and step size.
+    ``improve`` (E_{q^(t)}[f]) in nats, their difference L_VCD, acceptance and step size.
 
     Raises:
         NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
@@ -93,7 +93,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Contrasting:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = started(model, problem, self.sees, 1, rng, begin).start[0]
+        mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         q = GlobalGaussian(JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", "shared")
         seed = seed_from(rng.init)
         train = training_data(problem)
@@ -105,7 +105,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         z = q.transform(self._noise(q, self.n_samples, rng.noise))  # z_0 [S, P]
         joint = log_joint(model, z, batch)
         elbo = joint.mean() + q.entropy
-        states, rate = iterated(model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise)
+        states, rate = iterate(model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise)
         moved, begun = states[-1], z.detach()
         log_q = q.log_density(moved)
         with torch.no_grad():
@@ -119,7 +119,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         info = {"elbo": elbo.detach(), "improved": worth.mean(), "vcd": worth.mean() - elbo.detach()}
         info |= {"acceptance_rate": rate, "step_size": torch.tensor(state.step_size), "grad_norm": norm}
         control = self.decay * control + (1 - self.decay) * worth.mean()
-        eps = steered(state.step_size, rate, self.target_acceptance)
+        eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps, control=control), info
 
     def _noise(self, q: GlobalGaussian, n: int, generator: torch.Generator) -> Tensor:
@@ -135,7 +135,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
             for z in q.transform(self._noise(q, INDEPENDENT_CHAINS * self.draws, generator)).split(CHUNK):
                 bounds.append(log_joint(model, z, train) + q.entropy)
                 if steps:
-                    z = iterated(model, train, z, steps, self.leapfrog_steps, state.step_size, generator)[0][-1]
+                    z = iterate(model, train, z, steps, self.leapfrog_steps, state.step_size, generator)[0][-1]
                 theta.append(z)
         return RefinedPosterior(
             torch.cat(theta).unflatten(0, (INDEPENDENT_CHAINS, self.draws)),

@@ -19,10 +19,10 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    averaged,
-    collected,
-    moved,
-    started,
+    advance,
+    init_chains,
+    mean_over_chains,
+    to_draws,
 )
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.preconditioner import Preconditioning
@@ -68,25 +68,25 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNoiseState:
-        state = started(model, problem, self.sees, self.chains, rng)
-        zero, control = torch.zeros_like(state.theta), self.referred(model, state.theta, problem)
+        state = init_chains(model, problem, self.sees, self.chains, rng)
+        zero, control = torch.zeros_like(state.theta), self.init_reference(model, state.theta, problem)
         return AdamNoiseState(**vars(state), v=zero, m=zero, control=control)
 
     def step(self, state: AdamNoiseState, batch: Seen, rng: Rng) -> tuple[AdamNoiseState, Info]:
         model, theta, t, R = state.model, state.theta, state.t, state.replicates
         eps = self.step_size_at(t)
-        control = self.refreshed(state.control, model, theta, t)
-        value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
-        v, v_hat = self.squared(state.v, gradient, self.beta2, t)
+        control = self.refresh_reference(state.control, model, theta, t)
+        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # [K, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
         theta = theta + eps * m / M
-        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control)
+        state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
-            "preconditioner": averaged(1 / M, R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
+            "preconditioner": mean_over_chains(1 / M, R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -98,4 +98,4 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
         return Response(lambda gradient: step * gradient / M, limit=2 * (1 + self.beta1))
 
     def posterior(self, state: AdamNoiseState) -> Draws:
-        return collected(state)  # [K, N, P]
+        return to_draws(state)  # [K, N, P]

@@ -13,10 +13,19 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    advance,
+    mean_over_chains,
+    to_draws,
+)
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.preconditioner import Preconditioning
-from components.inference.sgmcmc.repulsion import Repulsion, scattered
+from components.inference.sgmcmc.repulsion import Repulsion, init_scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -55,7 +64,7 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNRState:
-        state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         zero = torch.zeros_like(state.theta)
         return AdamNRState(**vars(state), v=zero, m=zero)
 
@@ -63,18 +72,18 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
         theta, t, L, R = state.theta, state.t, self.chains, state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        v, v_hat = self.squared(state.v, gradient, self.beta2, t)
+        v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
         particles = self.interaction(theta, t, R)
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        force = L * (particles.averaged(gradient) + particles.correction())  # [L, P]
+        force = L * (particles.average(gradient) + particles.correction())  # [L, P]
         m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
-        theta = theta + eps * particles.averaged(m / M)
-        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m)
+        theta = theta + eps * particles.average(m / M)
+        state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, m=m)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
-            "preconditioner": averaged(1 / M, R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
+            "preconditioner": mean_over_chains(1 / M, R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -85,8 +94,8 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
         step, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
         step *= (1 - self.beta1) * self.chains
         return Response(
-            lambda gradient: step * particles.averaged(particles.averaged(gradient) / M), limit=2 * (1 + self.beta1)
+            lambda gradient: step * particles.average(particles.average(gradient) / M), limit=2 * (1 + self.beta1)
         )
 
     def posterior(self, state: AdamNRState) -> Draws:
-        return collected(state)  # [L, N, P]
+        return to_draws(state)  # [L, N, P]

@@ -74,7 +74,7 @@ class GradientEstimates(BaseModel):
     # of svrg: steps from one whole gradient to the next, >= 1; N/B steps make it cost one epoch each time
     refresh_every: PositiveInt
 
-    def referred(self, model: LogJoint, theta: Tensor, problem: Sampled) -> Reference | None:
+    def init_reference(self, model: LogJoint, theta: Tensor, problem: Sampled) -> Reference | None:
         """What the estimates need of chains that begin at θ [K, P]: the reference point and its gradient, and the data
         where it moves.
 
@@ -89,13 +89,13 @@ class GradientEstimates(BaseModel):
         centre = mode(model, theta[:1], problem.train, self.centre_steps)  # [1, P]
         return Reference(reference=centre, slope=whole_gradient(model, centre, problem.train)[1], data=None)
 
-    def refreshed(self, at: Reference | None, model: LogJoint, theta: Tensor, t: int) -> Reference | None:
+    def refresh_reference(self, at: Reference | None, model: LogJoint, theta: Tensor, t: int) -> Reference | None:
         """The reference after t steps: moved to where the chains are, θ [K, P], if it is time."""
         if at is None or at.data is None or t % self.refresh_every:
             return at
         return replace(at, reference=theta, slope=whole_gradient(model, theta, at.data)[1])
 
-    def estimated(self, at: Reference | None, model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor]:
+    def estimate(self, at: Reference | None, model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor]:
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
         value, gradient = value_and_gradient(model, theta, batch)
         if at is not None:

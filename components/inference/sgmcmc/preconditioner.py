@@ -29,7 +29,7 @@ class Preconditioning(BaseModel):
         """Whether the step after t steps changes v."""
         return self.adapt == "always" or t < self.burn_in
 
-    def squared(self, v: Tensor, gradient: Tensor, rate: float, t: int) -> tuple[Tensor, Tensor]:
+    def update_squares(self, v: Tensor, gradient: Tensor, rate: float, t: int) -> tuple[Tensor, Tensor]:
         """v_{t+1} and v̂_{t+1} from v_t, all [K, P]; 1 − βᵗ counts the steps that have changed v."""
         if self.adapts(t):
             v = rate * v + (1 - rate) * gradient.square()

@@ -19,10 +19,10 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    averaged,
-    collected,
-    moved,
-    started,
+    advance,
+    init_chains,
+    mean_over_chains,
+    to_draws,
 )
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
@@ -84,16 +84,16 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
     correction: bool
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> PSGLDState:
-        state = started(model, problem, self.sees, self.chains, rng)
-        control = self.referred(model, state.theta, problem)
+        state = init_chains(model, problem, self.sees, self.chains, rng)
+        control = self.init_reference(model, state.theta, problem)
         return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), control=control)
 
     def step(self, state: PSGLDState, batch: Seen, rng: Rng) -> tuple[PSGLDState, Info]:
         model, theta, t, alpha = state.model, state.theta, state.t, self.averaging
         eps, R = self.step_size_at(t), state.replicates
-        control = self.refreshed(state.control, model, theta, t)
-        value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
-        v, v_hat = self.squared(state.v, gradient, alpha, t)
+        control = self.refresh_reference(state.control, model, theta, t)
+        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        v, v_hat = self.update_squares(state.v, gradient, alpha, t)
         root = v_hat.sqrt()
         G = 1 / (root + self.damping)
         drift = G * gradient
@@ -104,11 +104,11 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
             drift = drift - G.square() * ratio * hessian * share
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
-        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, control=control)
+        state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, control=control)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
-            "preconditioner": averaged(G, R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
+            "preconditioner": mean_over_chains(G, R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -119,4 +119,4 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
         return Response(lambda gradient: eps * gradient / (root + self.damping), limit=2.0)
 
     def posterior(self, state: PSGLDState) -> Draws:
-        return collected(state)  # [K, N, P]
+        return to_draws(state)  # [K, N, P]

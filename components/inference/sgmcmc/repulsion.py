@@ -25,7 +25,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, Sampled, started
+from components.inference.chains import Chains, Sampled, init_chains
 from components.maths.cholesky import jittered_cholesky
 from components.trouble import NumericalTrouble
 
@@ -84,7 +84,7 @@ class Interaction:
         """[R·L, P] -> [R, L, P]; as it is where there is one replicate."""
         return x if self.replicates == 1 else x.unflatten(0, (self.replicates, self.L))
 
-    def averaged(self, x: Tensor) -> Tensor:
+    def average(self, x: Tensor) -> Tensor:
         """D x = K x / L; [R·L, P] -> [R·L, P]."""
         return (x if self.K is None else (self.K @ self._by_replicate(x)).reshape(x.shape)) / self.L
 
@@ -140,13 +140,13 @@ def check_apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
         )
 
 
-def scattered(
+def init_scattered(
     model: LogJoint, problem: Sampled, sees: Sees, chains: int, rng: Rng, bandwidth: float | Literal["median"]
 ) -> Chains:
     """The state of particles that begin at draws from the model's prior, no two of them at one place.
 
-    Raises NumericalTrouble as ``started`` and ``check_apart`` do."""
-    state = started(model, problem, sees, chains, rng)
+    Raises NumericalTrouble as ``init_chains`` and ``check_apart`` do."""
+    state = init_chains(model, problem, sees, chains, rng)
     check_apart(state.theta.unflatten(0, (state.replicates, chains)), bandwidth)
     return state
 

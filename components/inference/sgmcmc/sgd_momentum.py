@@ -19,10 +19,10 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    averaged,
-    collected,
-    moved,
-    started,
+    advance,
+    init_chains,
+    mean_over_chains,
+    to_draws,
 )
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -64,24 +64,24 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
     resample_every: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMomentumState:
-        state = started(model, problem, self.sees, self.chains, rng)
+        state = init_chains(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        return SGDMomentumState(**vars(state), m=m, control=self.referred(model, theta, problem))
+        return SGDMomentumState(**vars(state), m=m, control=self.init_reference(model, theta, problem))
 
     def step(self, state: SGDMomentumState, batch: Seen, rng: Rng) -> tuple[SGDMomentumState, Info]:
         model, theta, R = state.model, state.theta, state.replicates
         eps = self.step_size_at(state.t)
-        control = self.refreshed(state.control, model, theta, state.t)
-        value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
+        control = self.refresh_reference(state.control, model, theta, state.t)
+        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
         xi = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         anew = torch.rand((len(theta), 1), generator=rng.noise, device=theta.device) < 1 / self.resample_every
         m = torch.where(anew, xi + 0.5 * eps * gradient, state.m + eps * gradient)
         theta = theta + eps * m
-        state = replace(moved(state, theta, self.burn_in, self.thinning), m=m, control=control)
+        state = replace(advance(state, theta, self.burn_in, self.thinning), m=m, control=control)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -92,4 +92,4 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
         return Response(lambda gradient: eps**2 * gradient, limit=4.0)
 
     def posterior(self, state: SGDMomentumState) -> Draws:
-        return collected(state)  # [K, N, P]
+        return to_draws(state)  # [K, N, P]

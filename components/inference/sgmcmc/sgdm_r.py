@@ -13,9 +13,18 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    advance,
+    mean_over_chains,
+    to_draws,
+)
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Repulsion, scattered
+from components.inference.sgmcmc.repulsion import Repulsion, init_scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -52,14 +61,14 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
     friction: NonNegativeFloat
 
     @model_validator(mode="after")
-    def _damped(self) -> SGDMR:
+    def _require_damping(self) -> SGDMR:
         if self.step_size * self.friction >= self.chains:
             bound = f"chains/friction = {self.chains / self.friction:g}"
             raise ValueError(f"step_size: at {self.step_size:g} friction reverses momenta; use a value below {bound}")
         return self
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMRState:
-        state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         theta = state.theta
         momentum = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
         return SGDMRState(**vars(state), momentum=momentum)
@@ -71,14 +80,14 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
         particles = self.interaction(theta, t, R)
         damping = eps * self.friction / self.chains
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        force = particles.averaged(gradient) + particles.correction()  # [L, P]
+        force = particles.average(gradient) + particles.correction()  # [L, P]
         momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise  # Algorithm 2.2
-        theta = theta + eps * particles.averaged(momentum)  # Algorithm 2.2
-        state = replace(moved(state, theta, self.burn_in, self.thinning), momentum=momentum)
+        theta = theta + eps * particles.average(momentum)  # Algorithm 2.2
+        state = replace(advance(state, theta, self.burn_in, self.thinning), momentum=momentum)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
-            "temperature": averaged(momentum.square(), R),  # 1 where the momenta have their stationary law
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
+            "temperature": mean_over_chains(momentum.square(), R),  # 1 where the momenta have their stationary law
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -87,7 +96,7 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
     def response(self, state: SGDMRState) -> Response:
         eps, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
         limit = 2 * (2 - eps * self.friction / self.chains)
-        return Response(lambda gradient: eps**2 * particles.averaged(particles.averaged(gradient)), limit)
+        return Response(lambda gradient: eps**2 * particles.average(particles.average(gradient)), limit)
 
     def posterior(self, state: SGDMRState) -> Draws:
-        return collected(state)  # [L, N, P]
+        return to_draws(state)  # [L, N, P]

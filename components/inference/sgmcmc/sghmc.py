@@ -20,10 +20,10 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    averaged,
-    collected,
-    moved,
-    started,
+    advance,
+    init_chains,
+    mean_over_chains,
+    to_draws,
 )
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -82,13 +82,13 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGHMCState:
         if self.noise_estimate and not isinstance(problem, Supervised):
             raise Misfit("inference.noise_estimate: a density has no gradient noise; use false")
-        state = started(model, problem, self.sees, self.chains, rng)
+        state = init_chains(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        control = self.referred(model, theta, problem)
+        control = self.init_reference(model, theta, problem)
         return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), control=control)
 
-    def _halved(
+    def _split_gradient(
         self, control: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
     ) -> tuple[Tensor, Tensor, Tensor]:
         """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of the latter [K, P]."""
@@ -99,7 +99,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
             )
         n = batch.scale * len(batch.x)
         one, two = (
-            self.estimated(control, model, theta, batch.part(rows, n / half))
+            self.estimate(control, model, theta, batch.part(rows, n / half))
             for rows in (slice(half), slice(half, 2 * half))
         )
         variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
@@ -108,21 +108,21 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     def step(self, state: SGHMCState, batch: Seen, rng: Rng) -> tuple[SGHMCState, Info]:
         model, t, r, V, C = state.model, state.t, state.r, state.V, self.friction
         eps, R = self.step_size_at(t), state.replicates
-        control = self.refreshed(state.control, model, state.theta, t)
+        control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
             assert isinstance(batch, Batch)  # as ``init`` has seen to
-            value, gradient, variance = self._halved(control, model, theta, batch)
+            value, gradient, variance = self._split_gradient(control, model, theta, batch)
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:
-            value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
+            value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
-        state = replace(moved(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control)
+        state = replace(advance(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -135,4 +135,4 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         return Response(lambda gradient: eps**2 * gradient, limit=2 * (2 - eps * self.friction))
 
     def posterior(self, state: SGHMCState) -> Draws:
-        return collected(state)  # [K, N, P]
+        return to_draws(state)  # [K, N, P]

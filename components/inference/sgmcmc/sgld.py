@@ -18,10 +18,10 @@ from components.inference.chains import (
     Chains,
     Sampled,
     Seen,
-    averaged,
-    collected,
-    moved,
-    started,
+    advance,
+    init_chains,
+    mean_over_chains,
+    to_draws,
 )
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -55,20 +55,20 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
     chains: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGLDState:
-        state = started(model, problem, self.sees, self.chains, rng)
-        return SGLDState(**vars(state), control=self.referred(model, state.theta, problem))
+        state = init_chains(model, problem, self.sees, self.chains, rng)
+        return SGLDState(**vars(state), control=self.init_reference(model, state.theta, problem))
 
     def step(self, state: SGLDState, batch: Seen, rng: Rng) -> tuple[SGLDState, Info]:
         model, theta, R = state.model, state.theta, state.replicates
         eps = self.step_size_at(state.t)
-        control = self.refreshed(state.control, model, theta, state.t)
-        value, gradient = self.estimated(control, model, theta, batch)  # [L], [L, P]
+        control = self.refresh_reference(state.control, model, theta, state.t)
+        value, gradient = self.estimate(control, model, theta, batch)  # [L], [L, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
-        state = replace(moved(state, theta, self.burn_in, self.thinning), control=control)
+        state = replace(advance(state, theta, self.burn_in, self.thinning), control=control)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -79,4 +79,4 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
         return Response(lambda gradient: eps * gradient, limit=2.0)
 
     def posterior(self, state: SGLDState) -> Draws:
-        return collected(state)  # [L, N, P]
+        return to_draws(state)  # [L, N, P]

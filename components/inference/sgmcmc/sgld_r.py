@@ -10,9 +10,18 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    advance,
+    mean_over_chains,
+    to_draws,
+)
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Repulsion, scattered
+from components.inference.sgmcmc.repulsion import Repulsion, init_scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -41,20 +50,20 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
     jitter: PositiveFloat
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Chains:
-        return scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        return init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
 
     def step(self, state: Chains, batch: Seen, rng: Rng) -> tuple[Chains, Info]:
         theta, t, R = state.theta, state.t, state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = self.interaction(theta, t, R)
-        drift = particles.averaged(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
+        drift = particles.average(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
         theta = theta + eps * drift + (2 * eps) ** 0.5 * noise  # eq. (2.7)
-        state = moved(state, theta, self.burn_in, self.thinning)
+        state = advance(state, theta, self.burn_in, self.thinning)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(gradient.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -62,7 +71,7 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
 
     def response(self, state: Chains) -> Response:
         eps, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
-        return Response(lambda gradient: eps * particles.averaged(gradient), limit=2.0)
+        return Response(lambda gradient: eps * particles.average(gradient), limit=2.0)
 
     def posterior(self, state: Chains) -> Draws:
-        return collected(state)  # [L, N, P]
+        return to_draws(state)  # [L, N, P]

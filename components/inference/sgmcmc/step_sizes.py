@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from components.maths.annealing import annealed
+from components.maths.annealing import cosine_anneal
 
 
 class StepSizes(BaseModel):
@@ -42,7 +42,7 @@ class StepSizes(BaseModel):
         if self.schedule == "polynomial":
             return self.step_size * (1 + t / self.decay_scale) ** -self.decay
         if self.schedule == "cyclical":
-            return annealed(self.step_size, 0.0, t % self.cycle_length, self.cycle_length)
+            return cosine_anneal(self.step_size, 0.0, t % self.cycle_length, self.cycle_length)
         return self.step_size
 
     def largest_step(self, t: int) -> float:

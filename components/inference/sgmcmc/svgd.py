@@ -13,9 +13,18 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    advance,
+    mean_over_chains,
+    to_draws,
+)
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Bandwidth, among, scattered
+from components.inference.sgmcmc.repulsion import Bandwidth, among, init_scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -52,7 +61,7 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     stability: PositiveFloat
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SVGDState:
-        state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
 
     def step(self, state: SVGDState, batch: Seen, rng: Rng) -> tuple[SVGDState, Info]:
@@ -60,15 +69,15 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
         eps, R = self.step_size_at(t), state.replicates
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = among(theta, R, self.bandwidth)
-        direction = phi = particles.averaged(gradient) + particles.correction()  # eq. (2.4), [L, P]
+        direction = phi = particles.average(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
             squares = phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
             direction = phi / (self.stability + squares.sqrt())
-        state = replace(moved(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares)
+        state = replace(advance(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares)
         info = {
-            "log_joint": averaged(value, R),
-            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
-            "direction_norm": averaged(phi.norm(dim=1), R),
+            "log_joint": mean_over_chains(value, R),
+            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
+            "direction_norm": mean_over_chains(phi.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
@@ -77,7 +86,7 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     def response(self, state: SVGDState) -> Response:
         eps, particles = self.largest_step(state.t), among(state.theta, state.replicates, self.bandwidth)
         scale = state.squares.sqrt() + self.stability if self.scaling == "adagrad" else torch.ones_like(state.theta)
-        return Response(lambda gradient: eps * particles.averaged(gradient) / scale, limit=2.0)
+        return Response(lambda gradient: eps * particles.average(gradient) / scale, limit=2.0)
 
     def posterior(self, state: SVGDState) -> Draws:
-        return collected(state)  # [L, N, P]
+        return to_draws(state)  # [L, N, P]

@@ -13,7 +13,7 @@ from components.contracts.streams import Rng
 from components.inference.gaussian_filtering.extended_kalman import extended_step
 from components.inference.gaussian_filtering.gaussian_filtering import start
 from components.inference.gaussian_filtering.linearisation import transition_tangent
-from components.inference.smoothing.rauch_tung_striebel import Forward, smoothed
+from components.inference.smoothing.rauch_tung_striebel import Forward, smooth_series
 from components.posteriors.smoothed import SmoothedSeries
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -48,4 +48,4 @@ class ExtendedRTSSmoother(Inference[AdditiveGaussian, Sequence, Observation, For
         return replace(state, filter=after), info
 
     def posterior(self, state: Forward[AdditiveGaussian]) -> SmoothedSeries:
-        return smoothed(state, transition_tangent)
+        return smooth_series(state, transition_tangent)

@@ -84,7 +84,7 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
             return SmoothedSeries.of_nothing(state.start)
         if state.smoothed is None:
             generator = torch.Generator(state.start.device).manual_seed(state.seed)
-            smoothed = _summarised(state.filter.model, self.backwards(state, generator), generator)
+            smoothed = _summarise(state.filter.model, self.backwards(state, generator), generator)
             state.smoothed = replace(smoothed, ess=state.filter.filtered.so_far().ess)
         return state.smoothed
 
@@ -93,7 +93,7 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
         """Particles of the smoothing distribution of each time, one after another in whatever order."""
 
 
-def _summarised(model: Smoothable, clouds: Iterator[Cloud], generator: torch.Generator) -> SmoothedSeries:
+def _summarise(model: Smoothable, clouds: Iterator[Cloud], generator: torch.Generator) -> SmoothedSeries:
     """Means and variances of the weighted particles, quantiles of as many drawn from them, as the filters have them.
 
     Raises NumericalTrouble where a weight is not a number."""

@@ -31,7 +31,7 @@ class Forward(Generic[M]):
     P: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
 
 
-def smoothed(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
+def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
     """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits whenever it is asked."""
     filtered, model, like = state.filter.filtered.so_far(), state.filter.model, state.filter.m
     if filtered.t == 0:

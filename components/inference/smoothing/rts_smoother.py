@@ -13,7 +13,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.gaussian_filtering.kalman import kalman_start, kalman_step
-from components.inference.smoothing.rauch_tung_striebel import Forward, smoothed
+from components.inference.smoothing.rauch_tung_striebel import Forward, smooth_series
 from components.posteriors.smoothed import SmoothedSeries
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -53,4 +53,4 @@ class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[Linea
         return replace(state, filter=after), info
 
     def posterior(self, state: Forward[LinearGaussian]) -> SmoothedSeries:
-        return smoothed(state, _linear)
+        return smooth_series(state, _linear)

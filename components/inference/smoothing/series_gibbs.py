@@ -79,11 +79,11 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     def posterior(self, state: Sweeps) -> SampledSeries:
         like, (r, c, p), n = state.theta, state.theta.shape, len(state.kept)
         if n:
-            states, theta = state.kept_states.stacked(2).to(like.device), state.kept.stacked(2).to(like.device)
+            states, theta = state.kept_states.stack_rows(2).to(like.device), state.kept.stack_rows(2).to(like.device)
         else:
             states = like.new_empty(r, c, 0, state.times, state.model.state_dim)
             theta = like.new_empty(r, c, 0, p)
         names = list(state.model.parameter_names)
-        return SampledSeries.summarised(
+        return SampledSeries.summarise(
             states, Draws(theta.flatten(0, 1), state.begun.flatten(0, 1), names, replicates=r)
         )

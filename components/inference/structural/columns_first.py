@@ -11,7 +11,7 @@ from components.maths.compiled import loops
 from components.maths.compiled import whitening as compiled
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab, draw_given
 from components.maths.series.simulation_smoother import StateLayout, in_order
-from components.maths.series.whitening import whitened
+from components.maths.series.whitening import whiten_columns
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ColumnsFirst:
         beside = torch.cat([X, y.view(1, -1, 1).expand(len(X), -1, 1)], 2)
         if loops.serve(sigma):
             return compiled.draw(self.slab, self.layout, beside, G, scale, noise, sigma, gamma, numbers)
-        left = whitened(self.layout, beside, G, scale, noise).mT  # [C, p + 1, n]
+        left = whiten_columns(self.layout, beside, G, scale, noise).mT  # [C, p + 1, n]
         unit = sigma.square()[:, None, None]
         A = unit * in_order(left[:, :-1].unsqueeze(2) * left[:, :-1].unsqueeze(1))
         b = unit[..., 0] * in_order(left[:, :-1] * left[:, -1:])

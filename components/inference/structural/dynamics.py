@@ -7,7 +7,7 @@ from torch import Tensor
 
 from components.contracts.structural import Dynamics
 from components.inference.structural.fading import Fading
-from components.maths.conditionals.slice_sampling import sliced
+from components.maths.conditionals.slice_sampling import slice_sample
 from components.maths.series.simulation_smoother import in_order
 from components.maths.series.stationary import partial_of
 
@@ -20,7 +20,7 @@ def stationary(phi: Tensor) -> Tensor:
     return (partial_of(rows).abs() < 1).all(1).view(phi.shape[:-1])
 
 
-def allowed(moves: Dynamics, phi: Tensor) -> Tensor:
+def is_allowed(moves: Dynamics, phi: Tensor) -> Tensor:
     """Whether φ [..., k] lies where the prior has it."""
     if moves.within is None:
         return stationary(phi)
@@ -48,7 +48,7 @@ def draw_dynamics(
         low, high = moves.interval
         if besides is not None:
             return besides.draw(p, b, x, low, high, generator).unsqueeze(1)
-        return sliced(lambda x: (b - 0.5 * p * x) * x, x, low, high, generator).unsqueeze(1)
+        return slice_sample(lambda x: (b - 0.5 * p * x) * x, x, low, high, generator).unsqueeze(1)
     assert besides is None  # stocks fade with one number
     design = before @ moves.terms.T  # [C, n − 1, k]
     precision = design.mT @ design * weight[:, None, None] + prior * torch.eye(moves.count).to(design)
@@ -57,7 +57,7 @@ def draw_dynamics(
     mean = torch.cholesky_solve(pull.unsqueeze(2), L)  # [C, k, 1]
     z = torch.randn(len(phi), moves.count, TRIES, generator=generator, device=generator.device, dtype=phi.dtype)
     tried = (mean + torch.linalg.solve_triangular(L.mT, z, upper=True)).mT  # [C, TRIES, k]
-    good = allowed(moves, tried)
+    good = is_allowed(moves, tried)
     first = good.double().argmax(1)
     chosen = tried[torch.arange(len(phi), device=phi.device), first]
     return torch.where(good.any(1, keepdim=True), chosen, phi)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.maths.compiled import loops
 from components.maths.compiled import stocks as compiled
-from components.maths.conditionals.slice_sampling import sliced
+from components.maths.conditionals.slice_sampling import slice_sample
 from components.maths.conditionals.spike_slab import SpikeSlab, log_evidence
 from components.maths.series.stocks import stocks
 
@@ -42,7 +42,9 @@ class Fading:
     ) -> Tensor:
         """φ_q [C] by slice sampling of that and of a normal with these natural parameters [C]."""
         if not loops.serve(x):
-            return sliced(lambda x: self.log_density(x) + (pull - 0.5 * precision * x) * x, x, low, high, generator)
+            return slice_sample(
+                lambda x: self.log_density(x) + (pull - 0.5 * precision * x) * x, x, low, high, generator
+            )
         columns = stocks(self.X, self.fades, self.phi).mT
         known = (self.weights, self.left, self.slab.precision, self.gamma, self.sigma, precision, pull)
-        return compiled.sliced(columns, self.X.T, self.fades == self.q, *known, x, low, high, generator)
+        return compiled.slice_sample(columns, self.X.T, self.fades == self.q, *known, x, low, high, generator)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Errors
-from components.maths.conditionals.slice_sampling import sliced
+from components.maths.conditionals.slice_sampling import slice_sample
 
 
 def draw_precisions(z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Generator) -> Tensor:
@@ -33,5 +33,5 @@ def draw_freedom(errors: Errors, z: Tensor, seen: Tensor, nu: Tensor, generator:
         return prior + n * constant - (f + 1) / 2 * (squares / f.unsqueeze(1)).log1p().sum(1)
 
     x = (nu - 2) / unit
-    w = sliced(log_density, x / (1 + x), 0.0, 1.0, generator)
+    w = slice_sample(log_density, x / (1 + x), 0.0, 1.0, generator)
     return 2 + unit * w / (1 - w)

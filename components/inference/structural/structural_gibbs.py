@@ -72,7 +72,7 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
 
     def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Chained:
         sweeps = Sweep(model.structure, model.design(problem.series))
-        place = started(model.structure, sweeps, self.chains, rng.init)
+        place = init_place(model.structure, sweeps, self.chains, rng.init)
         return Chained(
             model=model, series=problem.series, sweeps=sweeps, begun=theta_of(model.structure, place), place=place
         )
@@ -97,8 +97,8 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         theta, n = theta_of(state.model.structure, state.place), len(state.kept)
         structure = state.model.structure
         if n:
-            draws, parts = state.kept.stacked(1).to(theta.device), state.kept_parts.stacked(1).to(theta.device)
-            lam = state.kept_precisions.stacked(1).to(theta.device) if structure.errors.student else None
+            draws, parts = state.kept.stack_rows(1).to(theta.device), state.kept_parts.stack_rows(1).to(theta.device)
+            lam = state.kept_precisions.stack_rows(1).to(theta.device) if structure.errors.student else None
         else:
             draws = theta.unsqueeze(1)[:, :0]
             parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
@@ -109,7 +109,7 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         )  # fmt: skip
 
 
-def started(structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator) -> Place:
+def init_place(structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator) -> Place:
     """Where C chains begin."""
     like = structure.inclusion
     guess, upper = (like.new_tensor([vars(scale)[key] for scale in structure.scales]) for key in ("guess", "upper"))

@@ -16,9 +16,9 @@ from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.structural.coordinates import Coordinates
-from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
-from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, simulated
-from components.maths.series.time_varying import filtered
+from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
+from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, simulate_states
+from components.maths.series.time_varying import filter_system
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -81,7 +81,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         runs = []
         for restart in range(self.restarts):
             normal = torch.randn(scales, generator=rng.init, dtype=like.dtype).to(like.device)
-            runs.append(begun(coordinates.start(design, self.restart_scale * normal * (restart > 0))))
+            runs.append(init_lbfgs(coordinates.start(design, self.restart_scale * normal * (restart > 0))))
         seed = seed_from(rng.init)
         return Searches(model=model, series=problem.series, seed=seed, runs=runs)
 
@@ -92,7 +92,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             z = z.detach().requires_grad_()
             system = state.model.system(coordinates.theta(z), design)
-            value = -filtered(system, design.y, seen).log_density.squeeze(0)
+            value = -filter_system(system, design.y, seen).log_density.squeeze(0)
             return float(value.detach()), torch.autograd.grad(value, z)[0], {}
 
         tolerance = Tolerance(self.tolerance, self.gradient_tolerance)
@@ -123,7 +123,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         (times, d), n = design.F.shape, self.draws
         numbers = StateNumbers(normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times))
         y = design.y - system.offset
-        states, _ = simulated(layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers)
+        states, _ = simulate_states(layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers)
         return StructuralDraws(
             theta.unsqueeze(0),
             coordinates.theta(state.runs[0].theta),

@@ -134,7 +134,7 @@ class Sweep:
         place = replace(place, sigma=sigma, gamma=gamma, beta=beta)
         return (self._tails(place, X, left, generator) if self.structure.errors.student else place), alpha, X
 
-    def centred(self, place: Place, X: Tensor, generator: torch.Generator) -> tuple[Place, Tensor, Tensor]:
+    def centred_sweep(self, place: Place, X: Tensor, generator: torch.Generator) -> tuple[Place, Tensor, Tensor]:
         """One sweep as ``by_parts`` does it, the fastest way that there is here."""
         drawn = self.numbers(1, len(place.sigma), generator)
         if self.plain and loops.serve(place.sigma):
@@ -157,7 +157,7 @@ class Sweep:
             numbers = self.columns_first.numbers(len(place.sigma), generator)
             gamma, beta = self.columns_first.draw(self.design.y, X, *known, place.sigma[:, 0], place.gamma, numbers)
             place = replace(place, gamma=gamma, beta=beta)
-        place, alpha, X = self.centred(place, X, generator)
+        place, alpha, X = self.centred_sweep(place, X, generator)
         if not len(self.owner):
             return place, alpha
         left = torch.where(self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0)
@@ -214,7 +214,7 @@ class Sweep:
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
         noise = self._noise(place)
         numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
-        draw = compiled_states.simulated if quick else tensor_states.simulated
+        draw = compiled_states.simulate_states if quick else tensor_states.simulate_states
         return draw(self.layout, y, self.structure.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
 
     def _noise(self, place: Place) -> Tensor:

@@ -16,8 +16,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.topics.best_start import TopicsOfStarts
-from components.inference.topics.starts import bound, drawn, evenly, log_weights
-from components.maths.topics.document_factors import fitted
+from components.inference.topics.starts import evenly, log_weights, sample_topics, topic_elbo
+from components.maths.topics.document_factors import fit_documents
 from components.problems.corpus import Corpus
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -65,7 +65,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
 
     def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> SideBySide:
         gamma = evenly(model, problem.train).repeat(self.starts, 1, 1)
-        return SideBySide(model=model, lam=drawn(model, self.starts, rng.init), gamma=gamma)
+        return SideBySide(model=model, lam=sample_topics(model, self.starts, rng.init), gamma=gamma)
 
     @torch.no_grad()
     def step(self, state: SideBySide, batch: Counts, rng: Rng) -> tuple[SideBySide, Info]:
@@ -74,8 +74,8 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
         for own, before in zip(state.lam, state.gamma, strict=True):
             begin = before if warm else evenly(model, batch)
             weights = log_weights(own).exp()
-            factors = fitted(batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance)
-            bounds.append(bound(model, batch, factors, own))
+            factors = fit_documents(batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance)
+            bounds.append(topic_elbo(model, batch, factors, own))
             lam.append(model.eta[:, None] + factors.stats)
             gamma.append(factors.gamma)
             updates.append(factors.passes.double().mean())

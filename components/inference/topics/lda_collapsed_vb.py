@@ -13,7 +13,7 @@ from components.contracts.problems import Counts, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.maths.topics.collapsed import expected, improved
+from components.maths.topics.collapsed import sum_by_word, update_responsibilities
 from components.posteriors.topics import Topics
 from components.problems.corpus import Corpus
 from components.registry import register
@@ -57,12 +57,12 @@ class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
 
     def step(self, state: Sharing, batch: Counts, rng: Rng) -> tuple[Sharing, Info]:
         alpha, eta = state.model.alpha.cpu(), state.model.eta.cpu()
-        phi = improved(state.documents.pairs, state.phi, alpha, eta, self.order == 2)
+        phi = update_responsibilities(state.documents.pairs, state.phi, alpha, eta, self.order == 2)
         change = 0.5 * (phi - state.phi).abs().sum(1)
         return replace(state, phi=phi), {"change": change.mean() if len(change) else 0.0}
 
     def posterior(self, state: Sharing) -> Topics:
         alpha, eta = state.model.alpha, state.model.eta
         counts = state.documents.counts[:, None] * state.phi
-        lam = expected(state.documents.words, counts, len(eta)).to(eta) + eta[:, None]
+        lam = sum_by_word(state.documents.words, counts, len(eta)).to(eta) + eta[:, None]
         return Topics((lam / lam.sum(0)).T[None], alpha)

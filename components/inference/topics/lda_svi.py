@@ -14,8 +14,8 @@ from components.contracts.problems import Counts
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.topics.starts import bound, drawn, evenly, log_weights
-from components.maths.topics.document_factors import Factors, fitted
+from components.inference.topics.starts import evenly, log_weights, sample_topics, topic_elbo
+from components.maths.topics.document_factors import Factors, fit_documents
 from components.posteriors.topics import Topics
 from components.problems.corpus import Corpus
 from components.registry import register
@@ -52,12 +52,12 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
     tolerance: PositiveFloat
 
     def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Following:
-        return Following(model=model, lam=drawn(model, 1, rng.init)[0])
+        return Following(model=model, lam=sample_topics(model, 1, rng.init)[0])
 
     def factors(self, model: TopicModel, lam: Tensor, batch: Counts) -> Factors:
         """Those of the documents of a batch at topics λ."""
         weights = log_weights(lam).exp()
-        return fitted(batch.pairs, weights, model.alpha, evenly(model, batch), self.updates, self.tolerance)
+        return fit_documents(batch.pairs, weights, model.alpha, evenly(model, batch), self.updates, self.tolerance)
 
     @torch.no_grad()
     def step(self, state: Following, batch: Counts, rng: Rng) -> tuple[Following, Info]:
@@ -65,7 +65,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
         found = self.factors(model, lam, batch)
         rho = (state.t + 1 + self.tau) ** -self.kappa
         aim = model.eta[:, None] + batch.scale * found.stats  # λ̂
-        info = {"elbo": bound(model, batch, found, lam), "rho": rho}
+        info = {"elbo": topic_elbo(model, batch, found, lam), "rho": rho}
         return replace(state, lam=lam + rho * (aim - lam), t=state.t + 1), info
 
     def posterior(self, state: Following) -> Topics:

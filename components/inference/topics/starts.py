@@ -12,7 +12,7 @@ from components.maths.topics.document_factors import Factors
 SHAPE = 100.0  # of the Gamma law, mean 1, that parameters of topics begin with
 
 
-def drawn(model: TopicModel, starts: int, generator: torch.Generator) -> Tensor:
+def sample_topics(model: TopicModel, starts: int, generator: torch.Generator) -> Tensor:
     """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike, as scikit-learn begins."""
     V, K = len(model.eta), len(model.alpha)
     full = torch.full((starts, V, K), SHAPE, dtype=torch.float64)
@@ -40,7 +40,7 @@ def evenly(model: TopicModel, documents: Counts) -> Tensor:
     return alpha + documents.totals[:, None].to(alpha.dtype) / len(alpha)
 
 
-def bound(model: TopicModel, documents: Counts, factors: Factors, lam: Tensor) -> Tensor:
+def topic_elbo(model: TopicModel, documents: Counts, factors: Factors, lam: Tensor) -> Tensor:
     """ELBO [] of q(π_d) = Dir(γ_d), q(B_k) = Dir(λ_·k) and the best q(z) that these allow.
 
         Σ_d (scale) [Σ_j n_dj log Σ_k exp(E log π_dk + E log B_kj) − KL(q(π_d) ‖ Dir(α))] − Σ_k KL(q(B_k) ‖ Dir(η))

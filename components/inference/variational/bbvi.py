@@ -21,7 +21,7 @@ from components.inference.chains import (
     PREDICTS_LABELS,
     Sampled,
     Seen,
-    started,
+    init_chains,
     training_data,
 )
 from components.inference.point.descent import Descent, frozen, optimizer_of
@@ -96,7 +96,7 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
-    def made(self) -> frozenset[str]:
+    def variational_capabilities(self) -> frozenset[str]:
         gaussian = (
             {"row_context", "location_scale", "global_latent"} if self.family in ("mean_field", "full_rank") else set()
         )
@@ -118,7 +118,7 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> BlackBoxFitting:
         parts = self.parts if self.family == "mixture" else 1
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if parts == 1 else None
-        start = started(model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs).start
+        start = init_chains(model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs).start
         q = self._guide(JointByRows.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
         base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)

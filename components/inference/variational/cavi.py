@@ -11,7 +11,14 @@ from components.contracts.problems import RowBatch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS
-from components.inference.variational.coordinate import CoordinateState, begun, best_start, climbed, drawn_with, path
+from components.inference.variational.coordinate import (
+    CoordinateState,
+    best_start,
+    climb,
+    drawn_with,
+    init_coordinate_state,
+    path,
+)
 from components.inference.variational.factor_posterior import FactorDraws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -48,10 +55,10 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Coordina
     draws: PositiveInt
 
     def init(self, model: MeanFieldModel, problem: Supervised | Unlabelled, rng: Rng) -> CoordinateState:
-        return begun(model, model.mean_field(), problem, self.starts, rng)
+        return init_coordinate_state(model, model.mean_field(), problem, self.starts, rng)
 
     def step(self, state: CoordinateState, batch: RowBatch, rng: Rng) -> tuple[CoordinateState, Info]:
-        return climbed(state, batch)
+        return climb(state, batch)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)

@@ -41,7 +41,7 @@ def laid_out(factors: Factors) -> Factors:
 
 
 @torch.no_grad()
-def begun(
+def init_coordinate_state(
     model: object, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, starts: int, rng: Rng
 ) -> CoordinateState:
     """S starts where the model puts them.
@@ -56,7 +56,7 @@ def begun(
 
 
 @torch.no_grad()
-def climbed(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Info]:
+def climb(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Info]:
     """One cycle of every start.
 
     Raises NumericalTrouble where the objective of one falls by more than rounding, or is not finite: the updates are each at

@@ -10,7 +10,14 @@ from components.contracts.capabilities import LogJoint, PointMasses
 from components.contracts.problems import RowBatch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.variational.coordinate import CoordinateState, begun, best_start, climbed, drawn_with, path
+from components.inference.variational.coordinate import (
+    CoordinateState,
+    best_start,
+    climb,
+    drawn_with,
+    init_coordinate_state,
+    path,
+)
 from components.inference.variational.factor_posterior import PointOfRows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -46,10 +53,10 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateStat
     penalised: bool
 
     def init(self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng) -> CoordinateState:
-        return begun(model, model.point_masses(self.penalised), problem, self.starts, rng)
+        return init_coordinate_state(model, model.point_masses(self.penalised), problem, self.starts, rng)
 
     def step(self, state: CoordinateState, batch: RowBatch, rng: Rng) -> tuple[CoordinateState, Info]:
-        return climbed(state, batch)
+        return climb(state, batch)
 
     def posterior(self, state: CoordinateState) -> PointOfRows:
         factors, objective = best_start(state)

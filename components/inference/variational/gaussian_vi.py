@@ -21,9 +21,9 @@ from components.inference.chains import (
     PREDICTS_LABELS,
     Sampled,
     Seen,
-    started,
+    init_chains,
+    init_for_training,
     training_data,
-    untrained,
 )
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend_parameters
@@ -72,7 +72,7 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
         {"pathwise", "log_ratio", "normal_noise", "row_context", "path_derivative", "location_scale", "global_latent"}
     )
 
-    def made(self) -> frozenset[str]:
+    def variational_capabilities(self) -> frozenset[str]:
         factored = self.covariance == "diagonal" and self.noise == "shared"
         return self.makes | ({"factored_guide"} if factored else set())
 
@@ -93,10 +93,10 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
         if self.start == "training":
-            mean = untrained(model, problem, self.sees, 1, rng).start[0]
+            mean = init_for_training(model, problem, self.sees, 1, rng).start[0]
         else:
             begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-            mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
+            mean = init_chains(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
         q = self.family(JointByRows.of(model, problem), mean)
         base = torch.randn(
             INDEPENDENT_CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device

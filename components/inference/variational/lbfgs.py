@@ -14,7 +14,7 @@ from components.contracts.capabilities import Elbo, Hyperparameters
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
+from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -90,7 +90,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
 
     def init(self, model: Elbo, problem: Supervised, rng: Rng) -> LBFGSState:
         noise = model.draw_noise(problem.train, self.n_samples, rng.noise)
-        return LBFGSState(model, noise, [begun(theta) for theta in self._starts(model, rng)])
+        return LBFGSState(model, noise, [init_lbfgs(theta) for theta in self._starts(model, rng)])
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
     def step(self, state: LBFGSState, batch: Batch, rng: Rng) -> tuple[LBFGSState, Info]:

@@ -78,8 +78,8 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
     n_predict: PositiveInt
     bound_samples: PositiveInt
 
-    def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
-        return super().needed(kind, offered) | self.gradient.needs
+    def required_capabilities(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+        return super().required_capabilities(kind, offered) | self.gradient.needs
 
     def init(
         self, model: LogRatio[RowBatch] | Elbo, problem: Unlabelled | Supervised, rng: Rng
@@ -101,12 +101,12 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
 
     def posterior(self, state: FittingOfRows | FittingOfLabels) -> LatentPosterior | BoundedPosterior:
         if isinstance(state, FittingOfLabels):
-            return BoundedPosterior(state.module, self.n_predict, self.bound(state))
+            return BoundedPosterior(state.module, self.n_predict, self.elbo_value(state))
         return LatentPosterior(state.module)
 
     @staticmethod
     @torch.no_grad()
-    def bound(state: FittingOfLabels) -> float:
+    def elbo_value(state: FittingOfLabels) -> float:
         """Of all training rows, in nats."""
         terms = [state.module.elbo(part, noise) for part, noise in zip(parts(state.train), state.noise, strict=True)]
         return float(torch.stack([term["log_likelihood"] for term in terms]).sum() - terms[0]["kl"])

@@ -64,7 +64,7 @@ class Spends:
             rest = replace(self, A=np.zeros((0, n)), b=np.zeros(0), names=[])
         else:
             rest = replace(self, A=self.A[1:], b=self.b[1:], names=self.names[1:])
-        conflict = rest._unsatisfied()
+        conflict = rest._violated_constraint()
         if conflict is not None:
             raise Misfit(
                 f"dataset.budget.{conflict}: nothing satisfies it beside the other constraints; loosen one of them"
@@ -77,7 +77,7 @@ class Spends:
                 f"dataset.budget.total={self.total:g}: minimum spends ({why}) need {least.fun:g}; raise it, or lower them"
             )
 
-    def _unsatisfied(self) -> str | None:
+    def _violated_constraint(self) -> str | None:
         """Of rows that cannot all be kept, one that breaks where their breaches add up to least; None: they can."""
         n, m = len(self.lower), len(self.b)
         if m == 0:

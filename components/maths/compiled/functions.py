@@ -8,7 +8,7 @@ LOG_2 = math.log(2)
 ROOT_2 = math.sqrt(2)
 
 
-def turned(v: float) -> tuple[float, float]:
+def sin_cos_4(v: float) -> tuple[float, float]:
     """sin 4v, cos 4v for |v| ≤ π/4: error below 1e-12."""
     v2 = v * v
     s = v * (1 - v2 / 6 * (1 - v2 / 20 * (1 - v2 / 42 * (1 - v2 / 72 * (1 - v2 / 110 * (1 - v2 / 156))))))
@@ -20,7 +20,7 @@ def turned(v: float) -> tuple[float, float]:
 def sin_cos(u: float) -> tuple[float, float]:
     """sin u, cos u: error below 1e-12."""
     u = u - 2 * math.pi * math.floor(u / (2 * math.pi) + 0.5)  # [−π, π]
-    return turned(u / 4)
+    return sin_cos_4(u / 4)
 
 
 def log_of(m: float, exponent: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 from components.maths.compiled.simulation_smoother import product, whole
 from components.maths.series.simulation_smoother import StateLayout
 
@@ -72,7 +72,7 @@ def _chains(
 
 @cache
 def _loop() -> Callable[..., None]:
-    return compiled(_chains, compilable)
+    return compile_loop(_chains, compilable)
 
 
 def draw(

@@ -33,7 +33,7 @@ def serve(x: Tensor) -> bool:
     return x.device.type == "cpu" and available()
 
 
-def compiled(
+def compile_loop(
     loop: Callable[P, None], parts: Sequence[Callable[..., Any]] = (), fast: bool = False, inline: bool = False
 ) -> Callable[P, None]:
     """A function of arrays and numbers, and the functions that it calls, compiled; at its first call ever on a machine, in
@@ -48,7 +48,7 @@ def compiled(
     from numba import config, njit
     from numba.extending import register_jitable
 
-    folder = _kept(Path(inspect.getfile(loop)).parent)
+    folder = _cache_folder(Path(inspect.getfile(loop)).parent)
     if folder is not None:
         vars(config)["CACHE_DIR"] = str(folder)  # of which its types know nothing
     # Not that numbers are finite: what is infinite or not a number must stay so.
@@ -60,7 +60,7 @@ def compiled(
 
 
 @cache
-def _kept(beside: Path) -> Path | None:
+def _cache_folder(beside: Path) -> Path | None:
     """Where what was compiled is kept for later runs, a folder for each state of these sources and of those beside the
     loop; None: nowhere can be written.
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.functions import log_of, turned
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.functions import log_of, sin_cos_4
+from components.maths.compiled.loops import Array, compile_loop
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: what the counter goes on by
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -50,7 +50,7 @@ def _pairs(u: Array, exponents: Array, turns: Array, first: Array, second: Array
     """√(−2 log u) times the cosine and the sine of an angle; ``u`` has been split."""
     for i in range(len(u)):
         radius = math.sqrt(-2 * log_of(u[i], exponents[i]))
-        sine, cosine = turned((turns[i] - 0.5) * (math.pi / 2))
+        sine, cosine = sin_cos_4((turns[i] - 0.5) * (math.pi / 2))
         first[i], second[i] = radius * cosine, radius * sine
 
 
@@ -65,7 +65,7 @@ def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns
 
 @cache
 def _loop() -> Callable[[Any, Array, Array, Array, Array, Array], None]:
-    return compiled(_normals, [mixed, turned, log_of, _uniforms, _split, _pairs], fast=True)
+    return compile_loop(_normals, [mixed, sin_cos_4, log_of, _uniforms, _split, _pairs], fast=True)
 
 
 def _fill(seed: Any, u: Array) -> None:
@@ -75,7 +75,7 @@ def _fill(seed: Any, u: Array) -> None:
 
 @cache
 def _filling() -> Callable[[Any, Array], None]:
-    return compiled(_fill, [mixed])
+    return compile_loop(_fill, [mixed])
 
 
 def _seed(generator: torch.Generator) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 
 
 def _cumulate(weights: Array, edges: Array) -> float:
@@ -73,17 +73,17 @@ def _take(columns: Array, rows: Array, taken: Array) -> None:
 
 @cache
 def _counting() -> Callable[[Array, Array, Array], None]:
-    return compiled(_count, [_cumulate])
+    return compile_loop(_count, [_cumulate])
 
 
 @cache
 def _repeating() -> Callable[[Array, Array, Array], None]:
-    return compiled(_repeat)
+    return compile_loop(_repeat)
 
 
 @cache
 def _taking() -> Callable[[Array, Array, Array], None]:
-    return compiled(_take)
+    return compile_loop(_take)
 
 
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     return counts
 
 
-def repeated(values: Tensor, counts: Tensor) -> Tensor:
+def repeat_values(values: Tensor, counts: Tensor) -> Tensor:
     """The values [R, N], each as often in its row as its count says, N in every row; [R, N].
 
     Raises:
@@ -108,7 +108,7 @@ def repeated(values: Tensor, counts: Tensor) -> Tensor:
     return room[:-2].view_as(counts)
 
 
-def taken(columns: Tensor, rows: Tensor) -> Tensor:
+def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
     """Columns [R, dx, N] of row numbers [R·N] of the particles, each in its own system; [R, dx, N].
 
     Raises:

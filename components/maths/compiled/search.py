@@ -8,7 +8,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 
 
 def _below(points: Array, edges: Array, found: Array) -> None:
@@ -28,7 +28,7 @@ def _below(points: Array, edges: Array, found: Array) -> None:
 
 @cache
 def _loop() -> Callable[[Array, Array, Array], None]:
-    return compiled(_below)
+    return compile_loop(_below)
 
 
 def points_below(points: Tensor, edges: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 
 BINS = 128  # so many that few values share one with a rank, so few that their counts stay in the nearest memory
 SAMPLE = 64  # values of a row that say where its bins lie
@@ -100,7 +100,7 @@ def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
 
 @cache
 def _loop() -> Callable[[Array, Array, Array], None]:
-    return compiled(_order_statistics, [_select, _bins, _count])
+    return compile_loop(_order_statistics, [_select, _bins, _count])
 
 
 def order_statistics(values: Array, ranks: list[int]) -> Array:

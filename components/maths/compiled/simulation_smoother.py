@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 from components.maths.series.simulation_smoother import StateLayout, StateNumbers
 
 
@@ -34,7 +34,7 @@ def foretold(P: Array, F: Array, t: int, used: Array, noise: float, M: Array) ->
     return f + noise * noise
 
 
-def narrowed(P: Array, M: Array, f: float) -> None:
+def condition_covariance(P: Array, M: Array, f: float) -> None:
     """P ← P − M Mᵀ/f: the states given what was seen."""
     for i in range(len(M)):
         for j in range(i + 1):
@@ -42,7 +42,9 @@ def narrowed(P: Array, M: Array, f: float) -> None:
             P[j, i] = P[i, j]
 
 
-def widened(start: Array, columns: Array, values: Array, noisy: Array, scale: Array, P: Array, X: Array) -> None:
+def predict_covariance(
+    start: Array, columns: Array, values: Array, noisy: Array, scale: Array, P: Array, X: Array
+) -> None:
     """P ← G P Gᵀ + W, one time on; X is overwritten."""
     d = len(P)
     for i in range(d):  # G P, row by row
@@ -87,7 +89,7 @@ def forwards(
             for i in range(d):
                 gains[t, i] = M[i] / f
                 a[i] += gains[t, i] * v
-            narrowed(P, M, f)
+            condition_covariance(P, M, f)
         else:
             scaled[t] = 0.0
             for i in range(d):
@@ -100,7 +102,7 @@ def forwards(
         product(start, columns, values, plus, moved)
         for i in range(d):
             plus[i] = moved[i]
-        widened(start, columns, values, noisy, scale, P, X)
+        predict_covariance(start, columns, values, noisy, scale, P, X)
         for k in range(len(noisy)):
             plus[noisy[k]] += scale[k] * shocks[t, k]
 
@@ -150,7 +152,7 @@ def states(
             alpha[t + 1, noisy[k]] += eta[t, k]
 
 
-compilable = (product, foretold, narrowed, widened, forwards, backwards, states)
+compilable = (product, foretold, condition_covariance, predict_covariance, forwards, backwards, states)
 
 
 def _chains(
@@ -171,7 +173,7 @@ def _chains(
 
 @cache
 def _loop() -> Callable[..., None]:
-    return compiled(_chains, compilable)
+    return compile_loop(_chains, compilable)
 
 
 @cache
@@ -180,10 +182,10 @@ def whole(numbers: tuple[int, ...]) -> Array:
     return np.array(numbers, dtype=np.int64)
 
 
-def simulated(
+def simulate_states(
     layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
 ) -> tuple[Tensor, Tensor]:
-    """What ``maths.series.simulation_smoother.simulated`` draws, on the CPU.
+    """What ``maths.series.simulation_smoother.simulate_states`` draws, on the CPU.
 
     Raises:
         ImportError: numba is not installed.

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 from components.maths.conditionals import truncated_gamma
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.conditionals.truncated_gamma import variance_of
@@ -30,7 +30,7 @@ def sweep(M: Array, k: int, within: bool, row: Array) -> None:
     M[k, k] = -(1 / pivot)
 
 
-def asked(M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigma: float, u: float) -> bool:
+def is_included(M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigma: float, u: float) -> bool:
     """Whether column k is in, now; σ is ``sigma``, or where that is 0 summed out."""
     p = len(E)
     d, e, h, S = M[k, k], E[k, k], M[k, p], M[p, p]
@@ -45,7 +45,7 @@ def asked(M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigm
     return u < 1 / (math.exp(-odds) + 1)
 
 
-def begun(A: Array, b: Array, corner: float, omega: Array, gamma: Array, M: Array, E: Array, row: Array) -> None:
+def init_sweep(A: Array, b: Array, corner: float, omega: Array, gamma: Array, M: Array, E: Array, row: Array) -> None:
     """M and E, swept by γ."""
     p = len(b)
     for i in range(p):
@@ -67,20 +67,20 @@ def regression(
 ) -> float:  # fmt: skip
     """σ; γ and β are left in their arrays."""
     p = len(b)
-    begun(A, b, c + squares, omega, gamma, M, E, row)
+    init_sweep(A, b, c + squares, omega, gamma, M, E, row)
     for k in range(p):
         was[k] = gamma[k]
-    scanned(M, E, logit, a, 0.0, u, turn, gamma, row)
+    scan(M, E, logit, a, 0.0, u, turn, gamma, row)
     if 0.5 * M[p, p] / g[1] > upper * upper:
         for k in range(p):
             gamma[k] = was[k]
-        begun(A, b, c + squares, omega, gamma, M, E, row)
+        init_sweep(A, b, c + squares, omega, gamma, M, E, row)
     sigma = math.sqrt(variance_of(g[0], a, 0.5 * M[p, p], upper))
     coefficients(M, sigma, z, gamma, beta, row)
     return sigma
 
 
-def scanned(
+def scan(
     M: Array, E: Array, logit: Array, a: float, sigma: float, u: Array, turn: float, gamma: Array, row: Array
 ) -> None:
     """γ after one scan, and M and E swept by it."""
@@ -88,7 +88,7 @@ def scanned(
     for j in range(p):
         k = j if turn < 0.5 else p - 1 - j
         within = gamma[k]
-        gamma[k] = asked(M, E, k, within, logit[k], a, sigma, u[k])
+        gamma[k] = is_included(M, E, k, within, logit[k], a, sigma, u[k])
         if gamma[k] != within:
             sweep(M, k, within, row)
             sweep(E, k, within, row[:p])
@@ -112,17 +112,17 @@ def coefficients(M: Array, sigma: float, z: Array, gamma: Array, beta: Array, ro
                     M[i, k] += row[i] * row[k] / pivot
 
 
-def given(
+def update_given_sigma(
     A: Array, b: Array, omega: Array, logit: Array, sigma: float, u: Array, turn: float, z: Array, gamma: Array, beta: Array,
     M: Array, E: Array, row: Array,
 ) -> None:  # fmt: skip
     """γ and β of a known σ, left in their arrays."""
-    begun(A, b, 0.0, omega, gamma, M, E, row)
-    scanned(M, E, logit, 0.0, sigma, u, turn, gamma, row)
+    init_sweep(A, b, 0.0, omega, gamma, M, E, row)
+    scan(M, E, logit, 0.0, sigma, u, turn, gamma, row)
     coefficients(M, sigma, z, gamma, beta, row)
 
 
-compilable = (*truncated_gamma.compilable, sweep, asked, begun, scanned, coefficients, regression)
+compilable = (*truncated_gamma.compilable, sweep, is_included, init_sweep, scan, coefficients, regression)
 
 
 def _chains(
@@ -138,7 +138,7 @@ def _chains(
 
 @cache
 def _loop() -> Callable[..., None]:
-    return compiled(_chains, compilable)
+    return compile_loop(_chains, compilable)
 
 
 def draw(

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 from components.maths.compiled.normals import mixed
 from components.maths.conditionals.slice_sampling import MOST, seeds_of
-from components.maths.conditionals.truncated_gamma import hashed
+from components.maths.conditionals.truncated_gamma import counter_uniform
 
 
 def fading(flow: Array, kept: float, s: Array) -> None:
-    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double: the bits of ``maths.series.stocks.grown``."""
+    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double: the bits of ``maths.series.stocks.accumulate_stock``."""
     n = len(flow)
     s[0] = 0.0
     for t in range(1, n):
@@ -88,10 +88,10 @@ def slice_one(
 ) -> float:  # fmt: skip
     """φ of one chain."""
     value = evidence(columns, flow, fades, x, weights, left, omega, gamma, sigma, V, A, b, s, on)
-    level = value + (pull - 0.5 * precision * x) * x + math.log(hashed(seed, 0))
+    level = value + (pull - 0.5 * precision * x) * x + math.log(counter_uniform(seed, 0))
     below, above = low, high
     for k in range(1, MOST + 1):
-        point = below + (above - below) * hashed(seed, k)
+        point = below + (above - below) * counter_uniform(seed, k)
         value = evidence(columns, flow, fades, point, weights, left, omega, gamma, sigma, V, A, b, s, on)
         if value + (pull - 0.5 * precision * point) * point >= level:
             return point
@@ -102,7 +102,7 @@ def slice_one(
     return x
 
 
-compilable = (mixed, hashed, fading, evidence, slice_one)
+compilable = (mixed, counter_uniform, fading, evidence, slice_one)
 
 
 def _slice(
@@ -119,16 +119,16 @@ def _slice(
 
 @cache
 def _growing() -> Callable[[Array, Array, Array], None]:
-    return compiled(_grow, [fading])
+    return compile_loop(_grow, [fading])
 
 
 @cache
 def _slicing() -> Callable[..., None]:
-    return compiled(_slice, compilable)
+    return compile_loop(_slice, compilable)
 
 
-def grown(flow: Tensor, kept: Tensor) -> Tensor:
-    """What ``maths.series.stocks.grown`` has, of flows [n, k] and φ [C, k] on the CPU; [C, n, k].
+def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
+    """What ``maths.series.stocks.accumulate_stock`` has, of flows [n, k] and φ [C, k] on the CPU; [C, n, k].
 
     Raises:
         ImportError: numba is not installed.
@@ -138,13 +138,13 @@ def grown(flow: Tensor, kept: Tensor) -> Tensor:
     return out
 
 
-def sliced(
+def slice_sample(
     columns: Tensor, flow: Tensor, fades: Tensor, weights: Tensor, left: Tensor, omega: Tensor, gamma: Tensor,
     sigma: Tensor, precision: Tensor, pull: Tensor, x: Tensor, low: float, high: float, generator: torch.Generator,
 ) -> Tensor:  # fmt: skip
-    """What ``maths.conditionals.slice_sampling.sliced`` draws of φ [C] on the CPU, where the log density is a normal's, (pull −
-    ½ precision φ) φ, and what observations e [C, n], weighed [C or 1, n], say, β summed out: those columns [C, p, n] that
-    ``fades`` [p] names are stocks of flows [p, n].
+    """What ``maths.conditionals.slice_sampling.slice_sample`` draws of φ [C] on the CPU, where the log density is a normal's,
+    (pull − ½ precision φ) φ, and what observations e [C, n], weighed [C or 1, n], say, β summed out: those columns
+    [C, p, n] that ``fades`` [p] names are stocks of flows [p, n].
 
     Raises:
         ImportError: numba is not installed.

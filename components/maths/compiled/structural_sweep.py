@@ -11,7 +11,7 @@ import numpy as np
 
 from components.maths.compiled import interweaving, simulation_smoother, spike_slab, stocks, whitening
 from components.maths.compiled.interweaving import interweave
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 from components.maths.compiled.simulation_smoother import backwards, forwards, states
 from components.maths.compiled.spike_slab import regression
 from components.maths.compiled.stocks import fading, slice_one
@@ -280,7 +280,7 @@ def whole() -> Callable[..., None]:
     """
     others = (simulation_smoother, spike_slab, stocks, whitening, interweaving)
     parts = [part for module in others for part in module.compilable]
-    return compiled(_whole, tuple(dict.fromkeys((*parts, less, scales, moments, grow, own_dynamics))))
+    return compile_loop(_whole, tuple(dict.fromkeys((*parts, less, scales, moments, grow, own_dynamics))))
 
 
 @cache
@@ -292,4 +292,4 @@ def sweeps() -> Callable[..., None]:
     """
     others = (*simulation_smoother.compilable, *spike_slab.compilable)
     parts: tuple[Callable[..., Any], ...] = (*others, less, one_state, scales, moments)
-    return compiled(_sweeps, tuple(dict.fromkeys(parts)))
+    return compile_loop(_sweeps, tuple(dict.fromkeys(parts)))

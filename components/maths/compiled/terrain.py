@@ -9,8 +9,8 @@ from functools import cache
 from torch import Tensor
 
 from components.maths.compiled.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
-from components.maths.compiled.functions import sin_cos, turned
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.functions import sin_cos, sin_cos_4
+from components.maths.compiled.loops import Array, compile_loop
 
 
 def _exp(z: float) -> float:
@@ -49,7 +49,7 @@ def _observe(x: Array, east: float, north: float, dem: int, seen: Array) -> None
 
 @cache
 def _loop() -> Callable[[Array, float, float, int, Array], None]:
-    return compiled(_observe, [*compilable, turned, sin_cos, _exp, _look], fast=True)
+    return compile_loop(_observe, [*compilable, sin_cos_4, sin_cos, _exp, _look], fast=True)
 
 
 def height_and_distance(x: Tensor, takeoff: tuple[float, float], dem: Dem) -> Tensor:

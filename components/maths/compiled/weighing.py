@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 
 LOWEST = -708.0  # the logarithm of the least normal number
 PER_OCTAVE = 1 / math.log(2)
@@ -63,12 +63,12 @@ def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) ->
 
 @cache
 def _weighing() -> Callable[[Array, Array, Array, Array, Array, Array], None]:
-    return compiled(_weigh, [_remainder], fast=True)
+    return compile_loop(_weigh, [_remainder], fast=True)
 
 
 @cache
 def _summarising() -> Callable[[Array, Array, Array, Array, Array], None]:
-    return compiled(_summarise, fast=True)
+    return compile_loop(_summarise, fast=True)
 
 
 def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from components.maths.compiled import spike_slab
-from components.maths.compiled.loops import Array, compiled
-from components.maths.compiled.simulation_smoother import foretold, narrowed, whole, widened
-from components.maths.compiled.spike_slab import given
+from components.maths.compiled.loops import Array, compile_loop
+from components.maths.compiled.simulation_smoother import condition_covariance, foretold, predict_covariance, whole
+from components.maths.compiled.spike_slab import update_given_sigma
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.series.simulation_smoother import StateLayout
 
@@ -47,7 +47,7 @@ def whiten(
                 gain, own = M[i] / f, A[i]
                 for c in range(q):
                     own[c] += gain * told[c]
-            narrowed(P, M, f)
+            condition_covariance(P, M, f)
         else:
             for c in range(q):
                 out[t, c] = 0.0
@@ -64,7 +64,7 @@ def whiten(
         for i in range(d):
             for c in range(q):
                 A[i, c] = moved[i, c]
-        widened(start, columns, values, noisy, scale, P, X)
+        predict_covariance(start, columns, values, noisy, scale, P, X)
 
 
 def gram(left: Array, unit: float, G: Array) -> None:
@@ -96,10 +96,19 @@ def columns_first(
         for j in range(i + 1):
             A[i, j] = G[i, j]
             A[j, i] = G[i, j]
-    given(A, b, omega, logit, sigma, u, turn, z, gamma, beta, N, E, row)
+    update_given_sigma(A, b, omega, logit, sigma, u, turn, z, gamma, beta, N, E, row)
 
 
-compilable = (*spike_slab.compilable, given, foretold, narrowed, widened, whiten, gram, columns_first)
+compilable = (
+    *spike_slab.compilable,
+    update_given_sigma,
+    foretold,
+    condition_covariance,
+    predict_covariance,
+    whiten,
+    gram,
+    columns_first,
+)
 
 
 def _chains(
@@ -122,7 +131,7 @@ def _chains(
 
 @cache
 def _loop() -> Callable[..., None]:
-    return compiled(_chains, compilable)
+    return compile_loop(_chains, compilable)
 
 
 def draw(

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from components.maths.conditionals.truncated_gamma import hashed
+from components.maths.conditionals.truncated_gamma import counter_uniform
 
 MOST = 200  # shrinkages, of which an interval is 1e-60 after half
 
@@ -20,7 +20,7 @@ def seeds_of(chains: int, generator: torch.Generator) -> NDArray[np.uint64]:
     return drawn.cpu().numpy().view(np.uint64)
 
 
-def sliced(
+def slice_sample(
     log_density: Callable[[Tensor], Tensor], x: Tensor, low: float, high: float, generator: torch.Generator
 ) -> Tensor:
     """x' [C] by a transition that leaves the density on (low, high), known up to a constant, as it is.
@@ -33,7 +33,7 @@ def sliced(
 
     def uniform(k: int) -> Tensor:
         with np.errstate(over="ignore"):  # a hash is meant to
-            return torch.from_numpy(np.asarray(hashed(seeds, k), dtype=np.float64)).to(x)
+            return torch.from_numpy(np.asarray(counter_uniform(seeds, k), dtype=np.float64)).to(x)
 
     level = log_density(x) + uniform(0).log()
     left, right, new = torch.full_like(x, low), torch.full_like(x, high), x

@@ -54,7 +54,7 @@ class SlabNumbers:
 
 def swept(M: Tensor, k: Tensor, within: Tensor, chosen: Tensor) -> Tensor:
     """M [C, q, q] with column k [C] brought among the regressors of its chain, or taken from among them where it is
-    ``within`` [C]; chains that are not ``chosen`` [C] stay.
+    ``within`` [C]; chains that are not ``scan_indicators`` [C] stay.
 
     Of [A + Ω, b; bᵀ, ν s² + yᵀΛy] what is swept by γ holds −V_γ, β̂_γ, S_γ, and of the columns outside what is left of them
     beside those inside.
@@ -88,7 +88,7 @@ def log_odds(
     return logit[k] + 0.5 * (e / d).log() - told
 
 
-def chosen(
+def scan_indicators(
     prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
 ) -> tuple[Tensor, Tensor]:
     """γ [C, p] after one scan, each γ_k ~ p(γ_k | γ_−k, y), and M swept by it [C, p + 1, p + 1].
@@ -99,14 +99,14 @@ def chosen(
 
     Source: George & McCulloch (1997), section 4; Scott & Varian (2014), section 3.3."""
     p = b.shape[1]
-    M, E = begun(prior, A, b, c + prior.squares, gamma)
+    M, E = init_sweep(prior, A, b, c + prior.squares, gamma)
     was, M_was = gamma, M
-    gamma, M = scanned(prior, M, E, gamma, numbers.u, numbers.turn, prior.shape(n))
+    gamma, M = scan(prior, M, E, gamma, numbers.u, numbers.turn, prior.shape(n))
     refused = 0.5 * M[:, p, p] / numbers.g[:, 1] > prior.upper**2
     return torch.where(refused.unsqueeze(1), was, gamma), torch.where(refused[:, None, None], M_was, M)
 
 
-def begun(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
+def init_sweep(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
     """[A + Ω, b; bᵀ, corner] and Ω, swept by γ."""
     p = b.shape[1]
     last = torch.cat([b, corner.unsqueeze(1)], 1)
@@ -119,7 +119,7 @@ def begun(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor)
     return M, E
 
 
-def scanned(
+def scan(
     prior: SpikeSlab,
     M: Tensor,
     E: Tensor,
@@ -147,8 +147,8 @@ def draw_given(
     prior: SpikeSlab, A: Tensor, b: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabNumbers
 ) -> tuple[Tensor, Tensor]:
     """(γ [C, p], β [C, p]) given σ [C]: γ after one scan, then β | γ, y, σ exactly."""
-    M, E = begun(prior, A, b, torch.zeros_like(sigma), gamma)
-    gamma, M = scanned(prior, M, E, gamma, numbers.u, numbers.turn, 0.0, sigma)
+    M, E = init_sweep(prior, A, b, torch.zeros_like(sigma), gamma)
+    gamma, M = scan(prior, M, E, gamma, numbers.u, numbers.turn, 0.0, sigma)
     return gamma, coefficients(M, gamma, sigma, numbers.z)
 
 
@@ -172,7 +172,7 @@ def draw(
     prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(γ [C, p], σ [C], β [C, p]): γ after one scan, then σ² | γ, y and β | γ, σ², y exactly."""
-    gamma, M = chosen(prior, A, b, c, n, gamma, numbers)
+    gamma, M = scan_indicators(prior, A, b, c, n, gamma, numbers)
     sigma = deviations(numbers.g[:, 0], prior.shape(n), 0.5 * M[:, -1, -1], prior.upper)
     return gamma, sigma, coefficients(M, gamma, sigma, numbers.z)
 

@@ -12,7 +12,7 @@ from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed
 from components.maths.conditionals.exact_root import root
 
 
-def hashed(seed: Any, k: int) -> float:
+def counter_uniform(seed: Any, k: int) -> float:
     """The k-th number in (0, 1] of a counter's hash."""
     return (np.float64(np.int64(mixed(seed + np.uint64(k) * GOLDEN) >> S11)) + 1.0) * STEP
 
@@ -24,14 +24,14 @@ def gamma_of(a: float, seed: Any, k: int) -> tuple[float, int]:
     boost = 1.0
     shape = a
     if a < 1:
-        boost = hashed(seed, k) ** (1 / a)
+        boost = counter_uniform(seed, k) ** (1 / a)
         k += 1
         shape = a + 1
     d = shape - 1 / 3
     c = 1 / math.sqrt(9 * d)
     while True:
-        x = math.sqrt(-2 * math.log(hashed(seed, k))) * math.cos(2 * math.pi * hashed(seed, k + 1))
-        u = hashed(seed, k + 2)
+        x = math.sqrt(-2 * math.log(counter_uniform(seed, k))) * math.cos(2 * math.pi * counter_uniform(seed, k + 1))
+        u = counter_uniform(seed, k + 2)
         k += 3
         v = 1 + c * x
         v = v * v * v
@@ -52,9 +52,9 @@ def gamma_beyond(a: float, c: float, seed: Any) -> float:
                 return g
     rate = 1 - max(a - 1, 0.0) / c
     while True:
-        x = c - math.log(hashed(seed, k)) / rate
+        x = c - math.log(counter_uniform(seed, k)) / rate
         bound = (a - 1) * (math.log(x / c) - (x - c) / c) if a > 1 else (a - 1) * math.log(x / c)
-        if math.log(hashed(seed, k + 1)) <= bound:
+        if math.log(counter_uniform(seed, k + 1)) <= bound:
             return x
         k += 2
 
@@ -68,7 +68,7 @@ def variance_of(g: float, a: float, half: float, upper: float) -> float:
     return half / gamma_beyond(a, least, np.float64(g).view(np.uint64))
 
 
-compilable = (mixed, hashed, gamma_of, gamma_beyond, variance_of)
+compilable = (mixed, counter_uniform, gamma_of, gamma_beyond, variance_of)
 
 
 def deviations(g: Tensor, a: float, half: Tensor, upper: float) -> Tensor:

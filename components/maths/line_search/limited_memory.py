@@ -43,7 +43,7 @@ class LBFGSRun:
         self.S, self.Y = self.S[:0], self.Y[:0]
 
 
-def begun(theta: Tensor) -> LBFGSRun:
+def init_lbfgs(theta: Tensor) -> LBFGSRun:
     """A run that starts at θ [P]."""
     none = theta.new_zeros(0, theta.numel())  # of the curvature pairs
     return LBFGSRun(theta, float("inf"), torch.zeros_like(theta), none, none)

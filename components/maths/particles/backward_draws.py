@@ -35,17 +35,17 @@ def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
         p = torch.nn.functional.pad(p, (0, blocks * size - n))
     p = p.reshape(r * k * blocks, size)
     row = (rows + k * torch.arange(r, device=p.device).unsqueeze(1)).flatten()  # of R·K  # [R·M]
-    below = _cumulated(p.sum(1).view(r * k, blocks)).index_select(0, row)  # [R·M, blocks]
+    below = _running_sums(p.sum(1).view(r * k, blocks)).index_select(0, row)  # [R·M, blocks]
     target = u.flatten().unsqueeze(1).to(p) * below[:, -1:]
     block = (below <= target).sum(1, keepdim=True).clamp_(max=blocks - 1)
     before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
     share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)  # of the block, whatever was rounded
-    within = _cumulated(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
+    within = _running_sums(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
     place = (within <= share * within[:, -1:] * (1 - torch.finfo(p.dtype).eps)).sum(1).clamp_(max=size - 1)
     return (block.squeeze(1) * size + place).clamp_(max=n - 1).view_as(rows)
 
 
-def _cumulated(x: Tensor) -> Tensor:
+def _running_sums(x: Tensor) -> Tensor:
     """Running sums over the last dimension."""
     n = x.shape[1]
     return x @ torch.ones(n, n, device=x.device, dtype=x.dtype).triu_()

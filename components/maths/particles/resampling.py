@@ -32,22 +32,22 @@ def _rows(counts: Tensor) -> Tensor:
     """Every row number as often as it has offspring, from counts [R, N]; [R·N]."""
     rows = torch.arange(counts.numel(), device=counts.device)
     if loops.serve(counts):  # a third of the time
-        return compiled.repeated(rows.view_as(counts), counts).flatten()
+        return compiled.repeat_values(rows.view_as(counts), counts).flatten()
     return rows.repeat_interleave(counts.flatten(), output_size=counts.numel())
 
 
-def resampled(x: Tensor, counts: Tensor) -> Tensor:
+def resample_particles(x: Tensor, counts: Tensor) -> Tensor:
     """Particles [R, N, dx], each as often as it has offspring, in order; [R, N, dx]."""
     if x.shape[2] == 1 and not x.requires_grad and loops.serve(counts):
-        return compiled.repeated(x[..., 0], counts).unsqueeze(2)
-    return taken(x, _rows(counts))
+        return compiled.repeat_values(x[..., 0], counts).unsqueeze(2)
+    return take_rows(x, _rows(counts))
 
 
-def taken(x: Tensor, rows: Tensor) -> Tensor:
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Particles [R, N, dx] of row numbers [R·N] of the same, each in its own system; [R, N, dx], laid out as they were."""
     columns = x.transpose(1, 2)
     if columns.is_contiguous() and not x.requires_grad and loops.serve(x):
-        return compiled.taken(columns, rows).transpose(1, 2)
+        return compiled.take_rows(columns, rows).transpose(1, 2)
     return x.flatten(0, 1).index_select(0, rows).view_as(x)
 
 
@@ -68,7 +68,7 @@ def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
             return ssp_counts(weights, uniform((r, n), generator))
 
 
-def _cumulated(weights: Tensor) -> Tensor:
+def _cumulative_weights(weights: Tensor) -> Tensor:
     """W_n = Σ_{m ≤ n} w_m / Σ_m w_m [R, N]; the last is 1 exactly, so that no point lies beyond it."""
     cumulated = weights.double().cumsum(1)
     return cumulated.div_(cumulated[:, -1:].clone())
@@ -87,7 +87,7 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     Source: Kitagawa (1996), appendix; Carpenter, Clifford & Fearnhead (1999)."""
     if loops.serve(weights):  # a quarter of the time, the same counts
         return compiled.systematic_counts(weights.double(), u.double())
-    n, edges = weights.shape[1], _cumulated(weights)
+    n, edges = weights.shape[1], _cumulative_weights(weights)
     below = (edges * n - u.double().unsqueeze(1)).ceil_().clamp_(0, n)
     return _between(torch.where(edges == 1, n, below).long())  # N − u would be rounded where u is nearly 1
 
@@ -100,7 +100,7 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
 
     Source: Kitagawa (1996), appendix; Douc, Cappé & Moulines (2005), section 2.3."""
     n = weights.shape[1]
-    edges = _cumulated(weights).mul_(n)
+    edges = _cumulative_weights(weights).mul_(n)
     whole = edges.floor()
     stratum = whole.long()
     first = u.gather(1, stratum.clamp(max=n - 1))  # the last edge has no stratum of its own, and nothing left
@@ -119,7 +119,9 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     sums = torch.log1p(-u).neg_().cumsum_(1)
     sorted_uniforms = sums / sums.gather(1, points.unsqueeze(1))  # 1 from place k on
     total = weights.double().sum(1, keepdim=True)
-    edges = torch.where(total > 0, _cumulated(weights), 0.0)  # nothing to draw from where there is no point either
+    edges = torch.where(
+        total > 0, _cumulative_weights(weights), 0.0
+    )  # nothing to draw from where there is no point either
     if loops.serve(edges):  # a quarter of the time, the same places
         return _between(points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))

@@ -38,7 +38,7 @@ def clear(k: int, V: Array, first: Array, second: Array, n: Array, beta: float, 
     factor(k, V, first, second, n, beta, L, logdet)
 
 
-def copied(k: int, other: int, first: Array, second: Array, n: Array, L: Array, logdet: Array) -> None:
+def copy_cluster(k: int, other: int, first: Array, second: Array, n: Array, L: Array, logdet: Array) -> None:
     """Cluster ``other`` in the place of cluster k."""
     n[k], logdet[k] = n[other], logdet[other]
     for i in range(first.shape[1]):
@@ -47,7 +47,7 @@ def copied(k: int, other: int, first: Array, second: Array, n: Array, L: Array, 
             second[k, i, j], L[k, i, j] = second[other, i, j], L[other, i, j]
 
 
-def moved(
+def move_row(
     k: int,
     x: Array,
     b: int,

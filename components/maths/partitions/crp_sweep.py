@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, available, compiled
-from components.maths.partitions.clusters import clear, copied, factor, moved, predictive
+from components.maths.compiled.loops import Array, available, compile_loop
+from components.maths.partitions.clusters import clear, copy_cluster, factor, move_row, predictive
 
 
 def gibbs(
@@ -21,11 +21,11 @@ def gibbs(
     """Every row drawn anew given all others; cluster K is always the empty one.  Returns K."""
     for b in range(len(x)):
         k = z[b]
-        moved(k, x, b, -1, V, first, second, n, beta, L, logdet)
+        move_row(k, x, b, -1, V, first, second, n, beta, L, logdet)
         if n[k] == 0:  # the last cluster takes its place
             K -= 1
             if k != K:
-                copied(k, K, first, second, n, L, logdet)
+                copy_cluster(k, K, first, second, n, L, logdet)
                 for other in range(len(x)):
                     if z[other] == K:
                         z[other] = k
@@ -44,14 +44,14 @@ def gibbs(
             left -= weights[chosen]
             chosen += 1
         z[b] = chosen
-        moved(chosen, x, b, 1, V, first, second, n, beta, L, logdet)
+        move_row(chosen, x, b, 1, V, first, second, n, beta, L, logdet)
         if chosen == K:
             K += 1
             clear(K, V, first, second, n, beta, L, logdet)
     return K
 
 
-def restricted(
+def restricted_scan(
     members: Array, side: Array, count: int, x: Array, u: Array, wanted: Array, forced: bool, A: int, V: Array, first: Array,
     second: Array, n: Array, beta: float, nu: float, L: Array, logdet: Array, constants: Array,
 ) -> float:  # fmt: skip
@@ -60,7 +60,7 @@ def restricted(
     log_q = 0.0
     for m in range(count):
         b = members[m]
-        moved(A + side[m], x, b, -1, V, first, second, n, beta, L, logdet)
+        move_row(A + side[m], x, b, -1, V, first, second, n, beta, L, logdet)
         zero = math.log(n[A]) + predictive(A, x, b, first, n, beta, nu, L, logdet, constants)
         one = math.log(n[A + 1]) + predictive(A + 1, x, b, first, n, beta, nu, L, logdet, constants)
         log_first = -math.log1p(math.exp(min(one - zero, 700.0)))  # of side 0
@@ -69,7 +69,7 @@ def restricted(
         else:
             side[m] = 0 if math.log(max(u[m], 1e-300)) < log_first else 1
         log_q += log_first if side[m] == 0 else log_first + one - zero
-        moved(A + side[m], x, b, 1, V, first, second, n, beta, L, logdet)
+        move_row(A + side[m], x, b, 1, V, first, second, n, beta, L, logdet)
     return log_q
 
 
@@ -88,22 +88,22 @@ def split_or_merge(
     count = 0
     clear(A, V, first, second, n, beta, L, logdet)
     clear(A + 1, V, first, second, n, beta, L, logdet)
-    moved(A, x, i, 1, V, first, second, n, beta, L, logdet)
-    moved(A + 1, x, j, 1, V, first, second, n, beta, L, logdet)
+    move_row(A, x, i, 1, V, first, second, n, beta, L, logdet)
+    move_row(A + 1, x, j, 1, V, first, second, n, beta, L, logdet)
     for b in range(N):
         if b != i and b != j and (z[b] == p or z[b] == q):
             members[count] = b
             wanted[count] = 0 if z[b] == p else 1
             side[count] = 0 if u[3 + b] < 0.5 else 1
-            moved(A + side[count], x, b, 1, V, first, second, n, beta, L, logdet)
+            move_row(A + side[count], x, b, 1, V, first, second, n, beta, L, logdet)
             count += 1
     for scan in range(scans):
         draws = u[3 + (scan + 1) * N : 3 + (scan + 2) * N]
-        restricted(
+        restricted_scan(
             members, side, count, x, draws, wanted, False, A, V, first, second, n, beta, nu, L, logdet, constants
         )
     draws = u[3 + (scans + 1) * N : 3 + (scans + 2) * N]
-    log_q = restricted(
+    log_q = restricted_scan(
         members, side, count, x, draws, wanted, p != q, A, V, first, second, n, beta, nu, L, logdet, constants
     )
     # log of P(split) L(split) over P(merged) L(merged)
@@ -118,24 +118,24 @@ def split_or_merge(
         for m in range(count):
             if side[m] == 1:
                 z[members[m]] = K
-        copied(p, A, first, second, n, L, logdet)
-        copied(K, A + 1, first, second, n, L, logdet)
+        copy_cluster(p, A, first, second, n, L, logdet)
+        copy_cluster(K, A + 1, first, second, n, L, logdet)
         K += 1
         clear(K, V, first, second, n, beta, L, logdet)
         return -1 - K
     for b in range(N):  # what a merged cluster would be
         if z[b] == q:
-            moved(A, x, b, 1, V, first, second, n, beta, L, logdet)
+            move_row(A, x, b, 1, V, first, second, n, beta, L, logdet)
     gain -= marginals[n[A]] - 0.5 * (nu + n[A]) * logdet[A]
     if math.log(max(u[2], 1e-300)) >= log_q - gain:
         return K
     for b in range(N):
         if z[b] == q:
             z[b] = p
-    copied(p, A, first, second, n, L, logdet)
+    copy_cluster(p, A, first, second, n, L, logdet)
     K -= 1
     if q != K:
-        copied(q, K, first, second, n, L, logdet)
+        copy_cluster(q, K, first, second, n, L, logdet)
         for b in range(N):
             if z[b] == K:
                 z[b] = q
@@ -189,8 +189,17 @@ def _sweep(
 
 @cache
 def _loop() -> Callable[..., None]:
-    parts: list[Callable[..., Any]] = [factor, clear, copied, moved, predictive, gibbs, restricted, split_or_merge]
-    return compiled(_sweep, parts) if available() else _sweep
+    parts: list[Callable[..., Any]] = [
+        factor,
+        clear,
+        copy_cluster,
+        move_row,
+        predictive,
+        gibbs,
+        restricted_scan,
+        split_or_merge,
+    ]
+    return compile_loop(_sweep, parts) if available() else _sweep
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.maths.series.time_varying import TimeVaryingSystem, filtered
+from components.maths.series.time_varying import TimeVaryingSystem, filter_system
 
 
 class AheadOfSeries(NamedTuple):
@@ -27,7 +27,7 @@ def ahead_of(
         ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k} where k ≤ h"""
     times = len(y) - horizon
     past = system._replace(F=system.F[:times], offset=system.offset[:, :times], noise=system.noise[:, :times])
-    found = filtered(past, y[:times], seen[:times].tolist())
+    found = filter_system(past, y[:times], seen[:times].tolist())
     a, P = found.a[:, -1], found.last
     W, GT = torch.diag_embed(system.W), system.G.mT
     crosses: list[Tensor] = []  # of the latest state with w_1 … w_h  # [C, d] each

@@ -52,7 +52,9 @@ def first(system: LinearSystem, sets: int) -> StateMoments:
     return StateMoments(system.m0.expand(sets, d), P.expand(sets, d, d))
 
 
-def filtered(system: LinearSystem, q: Tensor, r: Tensor, x: Tensor, seen: list[bool]) -> tuple[Tensor, StateMoments]:
+def filter_series(
+    system: LinearSystem, q: Tensor, r: Tensor, x: Tensor, seen: list[bool]
+) -> tuple[Tensor, StateMoments]:
     """log p(x_1:T) [K] and the moments of z_T given x_1:T, for x [T]; times that are not ``seen`` are passed over.
 
         S = F P⁻ Fᵀ + r,  m = m⁻ + P⁻ Fᵀ (x − F m⁻ − a)/S,  P = P⁻ − P⁻ Fᵀ F P⁻/S,  log p = Σ_t log N(x_t | F m⁻ + a, S)

@@ -76,7 +76,7 @@ class StateNumbers:
     observations: Tensor  # [C, n]
 
 
-def simulated(
+def simulate_states(
     layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
 ) -> tuple[Tensor, Tensor]:
     """States α ~ p(α_1, …, α_n | y) [C, n, d], and their noise α_{t+1} − G α_t where there is any [C, n − 1, k].

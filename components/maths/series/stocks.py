@@ -9,14 +9,14 @@ from components.maths.compiled import loops
 from components.maths.compiled import stocks as compiled
 
 
-def grown(flow: Tensor, kept: Tensor) -> Tensor:
+def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
     """s_1 = 0, s_{t+1} = φ s_t + u_t of flows u [n, k] and φ [C, k]; [C, n, k].
 
     Windows that double: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}.
 
     Source: Gallego (2021), eq. (1.4)."""
     if loops.serve(kept) and not kept.requires_grad:
-        return compiled.grown(flow, kept)
+        return compiled.accumulate_stock(flow, kept)
     n = len(flow)
     s = torch.zeros(len(kept), n, flow.shape[1], dtype=kept.dtype, device=kept.device)
     s[:, 1:] = flow[:-1]
@@ -35,5 +35,5 @@ def stocks(X: Tensor, fades: Tensor, phi: Tensor) -> Tensor:
     if not bool(fading.any()):
         return out
     out = out.clone()
-    out[:, :, fading] = grown(X[:, fading], phi[:, fades[fading]])
+    out[:, :, fading] = accumulate_stock(X[:, fading], phi[:, fades[fading]])
     return out

@@ -40,7 +40,7 @@ class FilteredSystem:
 Weigh = Callable[[int, Tensor, Tensor], Tensor]  # of t, v [C] and S [C] the precision λ of that observation [C]
 
 
-def filtered(
+def filter_system(
     system: TimeVaryingSystem, y: Tensor, seen: list[bool], keep: bool = False, weigh: Weigh | None = None
 ) -> FilteredSystem:
     """Of y [n] or [C, n]; times that are not seen are passed over.  ``keep``: every covariance.  ``weigh``: once its error is
@@ -101,13 +101,13 @@ def _adjoints(system: TimeVaryingSystem, found: FilteredSystem, seen: list[bool]
     return torch.stack(out[::-1], 1)
 
 
-def smoothed(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tuple[Tensor, Tensor]:
+def smooth_system(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tuple[Tensor, Tensor]:
     """E[α_t | y] [C, n, d] and Cov(α_t | y) [C, n, d, d].
 
         α̂_t = a_t + P_t r_{t−1},   V_t = P_t − P_t N_{t−1} P_t,   N_{t−1} = F_tᵀF_t/S_t + L_tᵀ N_t L_t,   L_t = G − K_t F_t
 
     Source: Durbin and Koopman (2012), eq. (4.44)."""
-    found = filtered(system, y, seen, keep=True)
+    found = filter_system(system, y, seen, keep=True)
     assert found.P is not None
     r = _adjoints(system, found, seen)
     N = torch.zeros_like(found.last)

@@ -9,7 +9,7 @@ from components.maths.conditionals.exact_root import root
 from components.maths.series.simulation_smoother import StateLayout, in_order
 
 
-def whitened(layout: StateLayout, beside: Tensor, G: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+def whiten_columns(layout: StateLayout, beside: Tensor, G: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
     """(Y − F A)/√f of columns Y [C, n, q], the last of which is y and has the states' mean, the others none; [C, n, q].
 
         V = Y − F A,  f = F P Fᵀ + h,  K = P Fᵀ/f,  A ← G(A + K V),  P ← G(P − K f Kᵀ)Gᵀ + W           t = 1 … n

@@ -37,12 +37,12 @@ def sweep(words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, et
     return z
 
 
-def expected(words: Tensor, values: Tensor, V: int) -> Tensor:
+def sum_by_word(words: Tensor, values: Tensor, V: int) -> Tensor:
     """Σ over the pairs of each word of values [M, K] -> [V, K]."""
     return values.new_zeros(V, values.shape[1]).index_add_(0, words, values)
 
 
-def improved(
+def update_responsibilities(
     pairs: tuple[Tensor, Tensor, Tensor], phi: Tensor, alpha: Tensor, eta: Tensor, second_order: bool
 ) -> Tensor:
     """φ [M, K] after one pass of collapsed variational Bayes over the pairs of a document and a word, on the CPU.
@@ -56,8 +56,8 @@ def improved(
     Source: Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
     words, counts, lengths = pairs
     phi, n, alpha, eta = phi.clone(), counts.double(), alpha.double(), eta.double()
-    mean = expected(words, n[:, None] * phi, len(eta))
-    spread = expected(words, n[:, None] * phi * (1 - phi), len(eta))
+    mean = sum_by_word(words, n[:, None] * phi, len(eta))
+    spread = sum_by_word(words, n[:, None] * phi * (1 - phi), len(eta))
     by_word, by_topic, topic_spread = mean + eta[:, None], mean.sum(0) + eta.sum(), spread.sum(0)
     work = [torch.empty_like(alpha) for _ in range(3)]
     first = [x.numpy() for x in (starts_of(lengths), words, n, phi, alpha)]

@@ -94,9 +94,9 @@ def _collapsed_vb(
 
 @cache
 def gibbs() -> Callable[..., Any]:
-    return loops.compiled(_gibbs, inline=True) if loops.available() else _gibbs
+    return loops.compile_loop(_gibbs, inline=True) if loops.available() else _gibbs
 
 
 @cache
 def collapsed_vb() -> Callable[..., Any]:
-    return loops.compiled(_collapsed_vb, inline=True) if loops.available() else _collapsed_vb
+    return loops.compile_loop(_collapsed_vb, inline=True) if loops.available() else _collapsed_vb

@@ -21,7 +21,7 @@ class Factors:
     passes: Tensor  # updates of γ_d that were made [B]
 
 
-def fitted(
+def fit_documents(
     pairs: tuple[Tensor, Tensor, Tensor], b: Tensor, alpha: Tensor, gamma: Tensor, most: int, tolerance: float
 ) -> Factors:
     """Updates of γ [B, K] at fixed topics until the mean of |γ' − γ| over k falls below ``tolerance``, at most so many.
@@ -34,11 +34,11 @@ def fitted(
 
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7)."""
     if loops.serve(b):
-        return _compiled(pairs, b, alpha, gamma, most, tolerance)
+        return _update_factors_compiled(pairs, b, alpha, gamma, most, tolerance)
     return tensors(pairs, b, alpha, gamma, most, tolerance)
 
 
-def _compiled(
+def _update_factors_compiled(
     pairs: tuple[Tensor, Tensor, Tensor], b: Tensor, alpha: Tensor, gamma: Tensor, most: int, tolerance: float
 ) -> Factors:
     words, counts, lengths = pairs
@@ -58,7 +58,7 @@ def _compiled(
 def tensors(
     pairs: tuple[Tensor, Tensor, Tensor], b: Tensor, alpha: Tensor, gamma: Tensor, most: int, tolerance: float
 ) -> Factors:
-    """``fitted`` without compiled loops: all documents at once, those that have come to rest stand still."""
+    """``fit_documents`` without compiled loops: all documents at once, those that have come to rest stand still."""
     words, counts, lengths = pairs
     gamma = torch.where((lengths > 0)[:, None], gamma, alpha)
     rows = torch.arange(len(lengths), device=b.device).repeat_interleave(lengths)

@@ -8,12 +8,12 @@ from functools import cache
 from typing import Any
 
 from components.maths.compiled.functions import exp_digamma
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 
 WIDTH = 8  # pairs of a document are filled up to a multiple of this, so that no loop has a rest
 
 
-def gathered(words: Array, counts: Array, b: Array, local: Array, n: Array) -> int:
+def gather_columns(words: Array, counts: Array, b: Array, local: Array, n: Array) -> int:
     """b_kw of a document's M words side by side in local [K, …], and their counts; how many, the filling among them."""
     m = len(words)
     wide = (m + WIDTH - 1) // WIDTH * WIDTH
@@ -42,7 +42,7 @@ def shares(t: Array, local: Array, wide: int, n: Array, norm: Array, ratio: Arra
         ratio[j] = n[j] / norm[j]
 
 
-def moved(t: Array, local: Array, wide: int, ratio: Array, alpha: Array, gamma: Array) -> float:
+def update_gamma(t: Array, local: Array, wide: int, ratio: Array, alpha: Array, gamma: Array) -> float:
     """γ_k ← α_k + t_k Σ_j b_kj ratio_j; the sum of what each has moved by."""
     change = 0.0
     for k in range(len(t)):
@@ -65,7 +65,7 @@ def _documents(
     starts: Array, words: Array, counts: Array, b: Array, alpha: Array, most: int, tolerance: float,
     gamma: Array, stats: Array, fit: Array, passes: Array, t: Array, local: Array, n: Array, norm: Array, ratio: Array,
 ) -> None:  # fmt: skip
-    """See ``document_factors.fitted``: γ [B, K] in place, stats [V, K] added to."""
+    """See ``document_factors.fit_documents``: γ [B, K] in place, stats [V, K] added to."""
     K = len(alpha)
     for d in range(len(gamma)):
         lo, hi = starts[d], starts[d + 1]
@@ -74,12 +74,12 @@ def _documents(
                 gamma[d, k] = alpha[k]
             fit[d], passes[d] = 0.0, 0
             continue
-        wide = gathered(words[lo:hi], counts[lo:hi], b, local, n)
+        wide = gather_columns(words[lo:hi], counts[lo:hi], b, local, n)
         own, done = gamma[d], 0
         while done < most:
             weights(own, t)
             shares(t, local, wide, n, norm, ratio)
-            change = moved(t, local, wide, ratio, alpha, own)
+            change = update_gamma(t, local, wide, ratio, alpha, own)
             done += 1
             if change < tolerance * K:
                 break
@@ -96,4 +96,6 @@ def _documents(
 
 @cache
 def loop() -> Callable[..., Any]:
-    return compiled(_documents, [exp_digamma, gathered, shares, moved, weights], fast=True, inline=True)
+    return compile_loop(
+        _documents, [exp_digamma, gather_columns, shares, update_gamma, weights], fast=True, inline=True
+    )

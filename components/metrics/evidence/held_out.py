@@ -72,20 +72,20 @@ class LatentEvidence:
                          "this posterior lacks; use dataset.proposal=guide dataset.ais_temperatures=0")  # fmt: skip
         out, estimates = {}, torch.empty(0)
         if self.proposal == "laplace":
-            fitted = [self._fitted(module, part, rng.at("evaluation", BESIDE + i)) for i, part in enumerate(parts)]
+            fitted = [self._fit(module, part, rng.at("evaluation", BESIDE + i)) for i, part in enumerate(parts)]
             weights = torch.cat(fitted, 1)  # [S, N]
             estimates = log_mean_exp(weights)
             out = {"nll_bound": -float(estimates.mean())} | reliability(weights)
         if self.ais_temperatures > 0:
-            out |= self._annealed(module, parts, estimates, rng)
+            out |= self._annealed_scores(module, parts, estimates, rng)
         return out
 
-    def _fitted(self, module: LatentVariable[RowBatch], part: RowBatch, generator: torch.Generator) -> Tensor:
+    def _fit(self, module: LatentVariable[RowBatch], part: RowBatch, generator: torch.Generator) -> Tensor:
         with torch.no_grad():
             m, s = module.encode(part)
         return log_weights(partial(module.log_joint, part), m, s, self.importance_samples, generator)
 
-    def _annealed(
+    def _annealed_scores(
         self, module: LatentVariable[RowBatch], parts: Sequence[RowBatch], estimates: Tensor, rng: Rng
     ) -> dict[str, float]:
         found, rates, left = [], [], self.ais_rows

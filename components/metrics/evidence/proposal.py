@@ -63,7 +63,7 @@ class RowGaussians:
     mean: Tensor  # [B, D]
     factor: Tensor  # [B, D, D]
 
-    def moved(self, noise: Tensor) -> Tensor:
+    def apply_noise(self, noise: Tensor) -> Tensor:
         """μ + L ε of noise ε [S, B, D]."""
         return self.mean + (self.factor @ noise[..., None])[..., 0]
 
@@ -85,7 +85,7 @@ def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
     ]
 
 
-def proposed(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S, B]; m, s [B, D] of the
     guide, noise [S, B, D] ~ N(0, I).  No gradient.
 
@@ -98,17 +98,17 @@ def proposed(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tenso
     parts = [(part, n) for part, n in zip(components(target, m, s), counts, strict=True) if n > 0]
     with torch.no_grad():
         draws = noise.split([n for _, n in parts])
-        z = torch.cat([part.moved(own) for (part, _), own in zip(parts, draws, strict=True)])
+        z = torch.cat([part.apply_noise(own) for (part, _), own in zip(parts, draws, strict=True)])
         each = [part.log_prob(z) + math.log(n / S) for part, n in parts]
         return z, torch.stack(each).logsumexp(0)
 
 
 def log_weights(target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator) -> Tensor:
-    """log p(x, z_s) − log q(z_s) of z that are ``proposed``, [S, B]; m, s [B, D] of the guide.
+    """log p(x, z_s) − log q(z_s) of z that are ``sample_proposal``, [S, B]; m, s [B, D] of the guide.
 
     The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's share bounds the weights by
     sup p(x|z) / α_3 where there is one."""
     noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
-    z, log_q = proposed(target, m, s, noise)
+    z, log_q = sample_proposal(target, m, s, noise)
     with torch.no_grad():
         return torch.cat([target(some) for some in z.split(AT_ONCE)]) - log_q

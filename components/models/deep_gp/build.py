@@ -177,7 +177,7 @@ def build_shared_and_specific(
             name, length, variance = f"specific {depth}", specific.lengthscale, specific.variance
             own = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
         level = SharedAndSpecific(shared, own, b.T)
-        b.features = level.propagated(b.features, b.layout, rng.init)
+        b.features = level.propagate(b.features, b.layout, rng.init)
         levels.append(level)
     names = [f"g{i + 1}" for i in range(n_shared)] + [f"h{j + 1}" for j in range(specific.dim if specific else 0)]
     return b.module(levels, IndependentTop(b.top(b.T, b.likelihood.outputs)), names)
@@ -199,7 +199,7 @@ def build_coregionalised(
             b.T, K, n_base, generator=rng.init, dtype=b.inputs.dtype
         )
         level = CoregionalisedLevel(base, mixing.to(b.inputs.device), depth == 1)
-        b.features = level.propagated(b.features, b.layout, rng.init)
+        b.features = level.propagate(b.features, b.layout, rng.init)
         levels.append(level)
     C = b.likelihood.outputs
     A = torch.randn(b.T, C, rank, generator=rng.init, dtype=b.inputs.dtype) / rank**0.5

@@ -67,7 +67,7 @@ class InnerFunctions(nn.Module):
             g = g + rows @ self.mean_weight
         return g.reshape(*x.shape[:-1], -1), used
 
-    def drawn(self, eps: Tensor) -> Tensor:
+    def sample(self, eps: Tensor) -> Tensor:
         """v = m + s ∘ ε."""
         return self.q_mean + self.log_q_scale.exp() * eps
 
@@ -103,7 +103,7 @@ class CollapsedMDGP(nn.Module):
 
     def features(self, x: Tensor, eps: Tensor) -> tuple[Tensor, float]:
         """Λ_v at x [..., D] for one ε [I, M]."""
-        g, jitter = self.inner(x, self.inner.drawn(eps))
+        g, jitter = self.inner(x, self.inner.sample(eps))
         return (torch.cat([g, x], -1) if self.pass_inputs else g), jitter
 
     def _labels(self, eps: Tensor) -> tuple[Labels, float]:

@@ -85,7 +85,7 @@ class GPLayer(nn.Module):
         return mean, variance, told
 
     @torch.no_grad()
-    def propagated(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def propagate(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """A representative function of the layer at x: q's mean or, where that is the zero function, a draw from the
         prior (its inducing values), so that the next layer's inducing inputs do not all start at one point."""
         if self.mean_weight is None and not self.q_mean.any():

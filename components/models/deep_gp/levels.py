@@ -85,16 +85,16 @@ class SharedAndSpecific(nn.Module):
             told.append(of_specific)
         return (g, h), told
 
-    def propagated(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
-        """Representative features (``GPLayer.propagated``): where the next level's inducing inputs start."""
+    def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
+        """Representative features (``GPLayer.propagate``): where the next level's inducing inputs start."""
         g, h = None, None
         if self.shared is not None:
             assert features[0] is not None
             S, B, D = features[0].shape
-            g = self.shared.propagated(features[0].reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
+            g = self.shared.propagate(features[0].reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
         if self.specific is not None:
             x = self._specific_inputs(features, layout)
-            h = self._unfold(self.specific.propagated(x, generator), x.shape[1] // layout.n_rows)
+            h = self._unfold(self.specific.propagate(x, generator), x.shape[1] // layout.n_rows)
         return g, h
 
 
@@ -138,12 +138,12 @@ class CoregionalisedLevel(nn.Module):
         u = sample(mean, variance, noise[0])
         return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), [told]
 
-    def propagated(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
+    def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
         g, h = features
         x = g if h is None else h.flatten(1, 2)
         assert x is not None
         S, B, D = x.shape
-        u = self.base.propagated(x.reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
+        u = self.base.propagate(x.reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
         return None, self.mix(layout.gather(u) if h is None else u.reshape(*h.shape[:3], -1))
 
 

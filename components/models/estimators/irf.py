@@ -54,7 +54,7 @@ class Forests(nn.Module):
             if self.calibrated == "none":
                 forest.fit(x[seen], y)
             else:
-                forest, curve = _calibrated(forest, x[seen], y, self.calibrated, self.n_classes, t)
+                forest, curve = _fit_calibration(forest, x[seen], y, self.calibrated, self.n_classes, t)
                 curves.append(curve)
             forests.append(forest)
             noise.append(_residual_variance(forest, x[seen], y) if self.target == "real" else 0.0)
@@ -118,7 +118,7 @@ class Forests(nn.Module):
         return Categorical((counts / counts.sum(-1, keepdim=True)).log()[None])
 
 
-def _calibrated(
+def _fit_calibration(
     forest: RandomForestClassifier, x: np.ndarray, y: np.ndarray, method: Calibration, n_classes: int, task: int
 ) -> tuple[RandomForestClassifier, np.ndarray]:
     """The forest of all rows, and each class's curve from its votes to its probability, fitted to the votes of forests

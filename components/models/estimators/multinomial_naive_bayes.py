@@ -12,7 +12,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.estimators.word_counts import counts_of, labelled, sparse_counts, words_of_problem
+from components.models.estimators.word_counts import counts_of, select_labelled, sparse_counts, words_of_problem
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -29,7 +29,7 @@ class CountsNaiveBayes(nn.Module):
         """θ_cj = (n_cj + α)/(n_c + αV) and π_c = N_c/N."""
         from sklearn.naive_bayes import MultinomialNB  # slow to import
 
-        batch = labelled(batch, self.n_classes)
+        batch = select_labelled(batch, self.n_classes)
         counts = sparse_counts(batch.x, self.n_words)
         if self.presence:
             counts.data[:] = 1.0

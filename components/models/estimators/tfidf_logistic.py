@@ -12,7 +12,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.estimators.word_counts import counts_of, labelled, sparse_counts, words_of_problem
+from components.models.estimators.word_counts import counts_of, select_labelled, sparse_counts, words_of_problem
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -32,7 +32,7 @@ class TfidfRegression(nn.Module):
         from sklearn.feature_extraction.text import TfidfTransformer
         from sklearn.linear_model import LogisticRegression as Regression  # slow to import
 
-        batch = labelled(batch, 2)
+        batch = select_labelled(batch, 2)
         counts = sparse_counts(batch.x, self.n_words)
         weigh = TfidfTransformer(sublinear_tf=self.sublinear)
         rows = weigh.fit_transform(counts)

@@ -23,7 +23,7 @@ def words_of_problem(problem: Supervised, name: str) -> int:
     return check_vocabulary(problem, name) - LEFT_OUT
 
 
-def labelled(batch: Batch, n_classes: int) -> Batch:
+def select_labelled(batch: Batch, n_classes: int) -> Batch:
     """The rows that have a label.
 
     Raises:

@@ -17,7 +17,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.metrics.evidence.held_out import Proposal
-from components.metrics.evidence.proposal import proposed
+from components.metrics.evidence.proposal import sample_proposal
 from components.models.latent.amortised import Amortised, GaussianGuide, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel
 from components.models.latent.perceptron import Perceptron
@@ -53,7 +53,7 @@ def class_evidence(
             noise = noise.to(m.device)
         if proposal == "laplace":
             fixed = Batch(x.detach(), y, batch.mask, 1.0)
-            z, log_q = proposed(partial(guide.log_joint, fixed), m.detach(), s.detach(), noise)
+            z, log_q = sample_proposal(partial(guide.log_joint, fixed), m.detach(), s.detach(), noise)
         else:
             z = m + s * noise
             log_q = guide.log_q(batch, z)

@@ -57,7 +57,7 @@ class Perceptron(nn.Module):
             h = self.activation(layer(h))
         return last(h)
 
-    def held(self, h: Tensor) -> Tensor:
+    def frozen_forward(self, h: Tensor) -> Tensor:
         """The same with its parameters held still: gradients pass through h alone."""
         for at, layer in enumerate(self.layers):
             h = F.linear(self.activation(h) if at else h, layer.weight.detach(), layer.bias.detach())

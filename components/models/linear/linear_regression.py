@@ -188,7 +188,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_shape: PositiveFloat
     noise_scale: PositiveFloat
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | {"coordinate_ascent" if self.noise == "learned" else "linear_smoother"}
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:

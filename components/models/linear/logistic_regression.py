@@ -160,7 +160,7 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.prior == "gaussian" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:

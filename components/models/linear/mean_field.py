@@ -40,7 +40,7 @@ def divergence(factors: Factors, scales: Tensor) -> Tensor:
     return kl_gaussian(factors["m"], torch.linalg.cholesky(factors["V"]), torch.zeros_like(scales), scales.diag())
 
 
-def scattered(scales: Tensor, n: int, generator: torch.Generator) -> Tensor:
+def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """Where n starts begin: 0, then draws of N(0, diag s²) [n, D]."""
     z = torch.randn(n, len(scales), generator=generator, dtype=scales.dtype, device=generator.device)
     z[:1] = 0
@@ -132,7 +132,7 @@ class LogisticAscent:
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
         """m at 0 and then at draws of the prior, V that of the prior."""
-        return {"m": scattered(self.scales, n, generator), "V": self.scales.square().diag().expand(n, -1, -1)}
+        return {"m": scatter_starts(self.scales, n, generator), "V": self.scales.square().diag().expand(n, -1, -1)}
 
     def _xi(self, factors: Factors, X: Tensor) -> Tensor:
         """√E(x_nᵀβ)² [S, N]."""

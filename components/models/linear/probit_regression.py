@@ -22,7 +22,7 @@ from components.models.linear.mean_field import (
     normal_draws,
     normal_log_density,
     positive_definite,
-    scattered,
+    scatter_starts,
 )
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -108,7 +108,7 @@ class ProbitAscent:
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
         """m at 0, then at draws of the prior."""
         V = self.model.covariance(self.model.select(batch)[0])
-        return {"m": scattered(self.model.scales, n, generator), "V": V.expand(n, -1, -1)}
+        return {"m": scatter_starts(self.model.scales, n, generator), "V": V.expand(n, -1, -1)}
 
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
         X, y = self.model.select(batch)
@@ -140,7 +140,7 @@ class ProbitExpectation:
     penalised: bool
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        return {"beta": scattered(self.model.scales, n, generator)}
+        return {"beta": scatter_starts(self.model.scales, n, generator)}
 
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
         X, y = self.model.select(batch)

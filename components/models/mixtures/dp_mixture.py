@@ -62,13 +62,13 @@ class DpMixtureModule:
         T, like = self.mixture.n_clusters, self.prior.m
         logs = draw_log_dirichlet(like.new_tensor([1.0, self.concentration]).expand(n, T - 1, 2), generator)
         mu, L = self.mixture.every_cluster(n).draw(generator)
-        return self.mixture.joined(log_shares(logs[..., 0], logs[..., 1]), mu, L)
+        return self.mixture.join(log_shares(logs[..., 0], logs[..., 1]), mu, L)
 
     def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
         return self.mixture.clusters(theta, batch)
 
     def mean_field(self) -> StickAscent:
-        return StickAscent(self.concentration, self.prior, self.mixture.n_clusters, self.mixture.joined)
+        return StickAscent(self.concentration, self.prior, self.mixture.n_clusters, self.mixture.join)
 
 
 @register("model", "dp_mixture")

@@ -63,7 +63,7 @@ class GaussianMixtureModule:
         L = free.tril(-1) + free.diagonal(dim1=2, dim2=3).exp().diag_embed()
         return log_pi, mu.unflatten(1, (K, D)), L
 
-    def joined(self, log_pi: Tensor, mu: Tensor, L: Tensor) -> Tensor:
+    def join(self, log_pi: Tensor, mu: Tensor, L: Tensor) -> Tensor:
         """θ [S, P] of what ``split`` gives."""
         D = self.n_values
         free = L.tril(-1) + L.diagonal(dim1=2, dim2=3).log().diag_embed()
@@ -112,7 +112,7 @@ class GaussianMixtureModule:
     def draw_given(self, alpha: Tensor, clusters: NormalWishart, generator: torch.Generator) -> Tensor:
         """θ [S, P] of π ~ Dir(α), α [S, K], and (μ_k, Λ_k) normal–Wishart [S, K]."""
         mu, L = clusters.draw(generator)
-        return self.joined(draw_log_dirichlet(alpha, generator), mu, L)
+        return self.join(draw_log_dirichlet(alpha, generator), mu, L)
 
     def draw_block(self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator) -> Tensor:
         """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x): the posterior of θ is left as it is."""
@@ -132,7 +132,7 @@ class GaussianMixtureModule:
         return MixtureAscent(self.concentration, self.prior, self.draw_given)
 
     def point_masses(self, penalised: bool) -> MixtureExpectation:
-        return MixtureExpectation(self.concentration, self.prior, penalised, self.joined)
+        return MixtureExpectation(self.concentration, self.prior, penalised, self.join)
 
 
 @register("model", "gaussian_mixture")

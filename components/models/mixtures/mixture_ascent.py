@@ -50,21 +50,21 @@ class MixtureAscent:
     prior: NormalWishart  # of each cluster
     draw_given: Callable[[Tensor, NormalWishart, torch.Generator], Tensor]
 
-    def _given(self, r: Tensor, batch: Rows) -> Factors:
+    def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of θ at their optimum given responsibilities r [S, K, B]."""
         known = self.prior.posterior(r, batch.x.flatten(1))
         return {"alpha": self.concentration + r.sum(2), "m": known.m, "beta": known.beta, "V": known.V, "nu": known.nu}
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """At the optimum given that each row is of the nearest of K centres, rows drawn by k-means++."""
-        return self._given(nearest_centre(batch.x.flatten(1), n, len(self.concentration), generator), batch)
+        return self._factors_given(nearest_centre(batch.x.flatten(1), n, len(self.concentration), generator), batch)
 
     def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
         """E log π_k N(x_b | μ_k, Λ_k⁻¹) [S, K, B]."""
         return expected_log(factors["alpha"])[..., None] + clusters_of(factors).expected_log_density(batch.x.flatten(1))
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._given(self._log_rho(factors, batch).softmax(1), batch)
+        return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
 
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
         """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other factors."""
@@ -101,7 +101,7 @@ class MixtureExpectation:
     penalised: bool
     joined: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def _given(self, r: Tensor, batch: Rows) -> Factors:
+    def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
         x, N = batch.x.flatten(1), r.sum(2)  # [S, K]
         if self.penalised:
             mu, covariance = self.prior.posterior(r, x).mode()
@@ -144,7 +144,7 @@ class MixtureExpectation:
         return constant[..., None] - 0.5 * unit.square().sum(2)
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._given(self._log_rho(factors, batch).softmax(1), batch)
+        return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
 
     def _precision_root(self, factors: Factors) -> Tensor:
         """L lower triangular with L Lᵀ = Λ."""

@@ -36,7 +36,7 @@ class StickAscent:
     truncation: int  # T
     joined: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def _given(self, r: Tensor, batch: Rows) -> Factors:
+    def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of v, μ and Λ at their optimum given responsibilities r [S, T, B]."""
         order = r[:, :-1].sum(2).argsort(dim=1, descending=True, stable=True)
         r = torch.cat([r[:, :-1].gather(1, order[..., None].expand_as(r[:, :-1])), r[:, -1:]], 1)
@@ -48,7 +48,7 @@ class StickAscent:
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """At the optimum given that each row is of the nearest of T centres, rows drawn by k-means++."""
-        return self._given(nearest_centre(batch.x.flatten(1), n, self.truncation, generator), batch)
+        return self._factors_given(nearest_centre(batch.x.flatten(1), n, self.truncation, generator), batch)
 
     def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
         """E log π_t N(x_b | μ_t, Λ_t⁻¹) [S, T, B]."""
@@ -57,7 +57,7 @@ class StickAscent:
         return shares[..., None] + clusters_of(factors).expected_log_density(batch.x.flatten(1))
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._given(self._log_rho(factors, batch).softmax(1), batch)
+        return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
 
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
         """Σ_b log Σ_t ρ_bt, which is the bound at the best q(z), less the divergences of the other factors."""

@@ -32,7 +32,7 @@ class Classifier(nn.Module):
         self.prior_std, self.dropout = prior_std, dropout
         self._like = problem.train.x[:0]
 
-    def drawn(self, shape: tuple[int, ...], limit: float, generator: torch.Generator) -> nn.Parameter:
+    def uniform_parameter(self, shape: tuple[int, ...], limit: float, generator: torch.Generator) -> nn.Parameter:
         """Uniform numbers in (−limit, limit)."""
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
         return nn.Parameter((limit * (2 * u - 1)).to(self._like))
@@ -43,9 +43,9 @@ class Classifier(nn.Module):
     def affine(self, out: int, inside: int, generator: torch.Generator) -> nn.ParameterList:
         """W [out, inside] with Glorot's limits and b = 0 [out]."""
         limit = math.sqrt(6 / (inside + out))
-        return nn.ParameterList([self.drawn((out, inside), limit, generator), self.constant(out, 0.0)])
+        return nn.ParameterList([self.uniform_parameter((out, inside), limit, generator), self.constant(out, 0.0)])
 
-    def dropped(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
+    def apply_dropout(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
         """Units left out with probability ``dropout`` and the others made up for, where a generator is given."""
         if generator is None or self.dropout == 0:
             return h

@@ -51,7 +51,7 @@ class CNN(Model[Supervised, FeedForward]):
     dropout: DropoutRate
     prior_std: PositiveFloat
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:

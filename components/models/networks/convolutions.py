@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.models.networks.strided_convolution import convolved
+from components.models.networks.strided_convolution import convolve
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
@@ -79,7 +79,7 @@ class Convolutions(nn.Module):
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
         for layer, (weight, bias) in enumerate(layers, 1):
             kernels = weight.unflatten(-1, (-1, self.kernel, self.kernel))
-            z = convolved(h, kernels, bias, self.stride)
+            z = convolve(h, kernels, bias, self.stride)
             # Features are read channel by channel: laid out so before the activation, both ways of it run through memory.
             h = self.activation(z.contiguous() if layer == len(layers) else z)
             h = F.max_pool2d(h, 2) if self.stride == 1 else h

@@ -73,7 +73,7 @@ class EmpiricalBayesNetwork(nn.Module):
         """f [K, B, T, C] of θ [K, P]."""
         return self.network.outputs(self.whole(theta), x)
 
-    def reversed(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
+    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C], and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
         return self.network.reversed_at(self.whole(self.theta), x)
 

@@ -100,12 +100,12 @@ class FeedForward(FlatNetwork):
         """What the last layer sees [..., B, units]."""
         h = x
         if self.front is not None:
-            h = self._dropped(h, generator, passes)
+            h = self._apply_dropout(h, generator, passes)
         for layer in range(self.first, len(self.shapes) - 1):
-            h = self._dropped(self.activation(affine(layer, h)), generator, passes)
+            h = self._apply_dropout(self.activation(affine(layer, h)), generator, passes)
         return h
 
-    def _dropped(self, h: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
+    def _apply_dropout(self, h: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
         if generator is None or self.dropout == 0:
             return h
         # All passes share what comes before the first dropout, so they part only here.
@@ -127,18 +127,18 @@ class FeedForward(FlatNetwork):
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched products."""
         layers = self.layers(self._weights(theta))
-        return self.propagate(self._seen(x, layers), _batched(layers))
+        return self.propagate(self._forward(x, layers), _batch_layers(layers))
 
     def features(self, theta: Tensor, x: Tensor) -> Tensor:
         """What the last layers of K networks see [K, B, units], of the weights below them θ [K, P'']."""
         layers = self.layers(theta, len(self.shapes) - 1)
-        return self._hidden(self._seen(x, layers), _batched(layers))
+        return self._hidden(self._forward(x, layers), _batch_layers(layers))
 
-    def _seen(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def _forward(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
         return x if self.front is None else self.front(x, layers[: self.first])
 
     # ---- and back to the inputs ------------------------------------------------------------------------------------
-    def reversed(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
+    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
         return self.reversed_at(self.theta, x)
 
@@ -148,7 +148,7 @@ class FeedForward(FlatNetwork):
             return None
         with torch.no_grad():
             layers, shared = self.layers(theta), x.ndim < theta.ndim + 1
-            affine = _batched(layers) if theta.ndim == 2 else lambda layer, h: F.linear(h, *layers[layer])
+            affine = _batch_layers(layers) if theta.ndim == 2 else lambda layer, h: F.linear(h, *layers[layer])
             f, kept = forward(x, affine, len(layers), self.bend)
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
@@ -160,7 +160,7 @@ class FeedForward(FlatNetwork):
         return None if both is None else (self.output_predictive(both[0], self._noise_of(theta)), both[1])
 
     # ---- without the last layer --------------------------------------------------------------------------------------
-    def collapsed(self) -> LastLayerOut:
+    def integrate_out(self) -> LastLayerOut:
         """The log density of all but the last layer, which is integrated out.
 
         Raises Misfit where that has no closed form: classes, several tasks, no layer below."""
@@ -172,7 +172,7 @@ class FeedForward(FlatNetwork):
         return LastLayerOut(self)
 
 
-def _batched(layers: list[tuple[Tensor, Tensor]]) -> Affine:
+def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:
     """The affine maps of K networks at once, of h [B, in] or [K, B, in]: [K, B, out]."""
 
     def affine(layer: int, h: Tensor) -> Tensor:

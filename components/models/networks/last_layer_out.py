@@ -108,7 +108,7 @@ class LastLayerOut:
             density = (self.log_prior(rest) + self._evidence(fit, batch)).to(rest)
         return density, torch.cat(parts, 1)
 
-    def completed(self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator) -> Tensor:
+    def complete(self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator) -> Tensor:
         """θ [K, P] with w drawn from p(w | θ₋, y)."""
         assert isinstance(batch, Batch)
         with torch.no_grad():

@@ -52,7 +52,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         fixed, random = self.prior_std != "learned", self.biases == "random"
         brought = {
             "dropout": self.dropout > 0,

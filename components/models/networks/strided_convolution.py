@@ -37,7 +37,7 @@ class _Strided(torch.autograd.Function):
         return to_image, to_kernels, to_bias, None
 
 
-def convolved(x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
+def convolve(x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
     """W ∗ x + b at every ``stride``-th pixel, zeros around: x [B, in, H, W], W [out, in, k, k] -> [B, out, ⌈H/s⌉, ⌈W/s⌉]."""
     if stride > 1 and x.device.type == "cpu":
         return _Strided.apply(x, kernels, bias, stride)

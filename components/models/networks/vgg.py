@@ -60,7 +60,7 @@ class VGGNetwork(Classifier):
             out = width * min(2**block, WIDEST)
             for _ in range(convolutions):
                 limit = math.sqrt(6 / (9 * inside))  # of variance 2/fan_in (He et al. 2015, eq. 10)
-                self.kernels.append(self.drawn((out, inside, 3, 3), limit, rng.init))
+                self.kernels.append(self.uniform_parameter((out, inside, 3, 3), limit, rng.init))
                 self.gains.append(self.constant(out, 1.0))
                 self.shifts.append(self.constant(out, 0.0))
                 at = len(self.kernels) - 1
@@ -76,9 +76,9 @@ class VGGNetwork(Classifier):
         self.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        return self.convolved(x, MOMENTUM)
+        return self.convolve(x, MOMENTUM)
 
-    def convolved(self, x: Tensor, momentum: float) -> Tensor:
+    def convolve(self, x: Tensor, momentum: float) -> Tensor:
         """Features [B, F]; as it learns, running statistics move by ``momentum`` towards those of the batch."""
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
         running = self.statistics()
@@ -103,7 +103,7 @@ class VGGNetwork(Classifier):
         was = self.training
         self.train()
         for k, x in enumerate(batches):
-            self.convolved(x, 1 / (k + 1))  # m ← (1 − 1/(k + 1)) m + m_k/(k + 1)
+            self.convolve(x, 1 / (k + 1))  # m ← (1 − 1/(k + 1)) m + m_k/(k + 1)
         self.train(was)
 
 

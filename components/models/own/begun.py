@@ -24,7 +24,7 @@ class BegunNetwork(FeedForward):
         self.spread = spread
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
-        return begun(self.start, len(self.theta), self.spread, n, generator)
+        return init_copies(self.start, len(self.theta), self.spread, n, generator)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] where chains begin."""
@@ -35,7 +35,7 @@ class BegunDenseNetwork(BegunNetwork, DenseNetwork):
     """The same of affine layers alone, with their gradient in closed form."""
 
 
-def begun(start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator) -> Tensor:
+def init_copies(start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator) -> Tensor:
     """n copies of a row [P], noise of standard deviation ``spread`` on the first ``moved`` of its numbers, [n, P]."""
     theta = start.repeat(n, 1)
     if spread:

@@ -145,7 +145,7 @@ def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs |
         look = likeness(values)
         if look is None:
             return
-        tried = [likeness(v) for v in _jittered(answer, theta, x)]
+        tried = [likeness(v) for v in _outputs_under_noise(answer, theta, x)]
         if look == "sums to one" and "in [0, 1]" in tried:  # as a softmax whose ends are cut off
             look = "in [0, 1]"
         if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
@@ -159,7 +159,7 @@ def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs |
     raise Misfit(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
 
 
-def _jittered(answer: AnswerAt, theta: Tensor, x: Tensor) -> Iterator[Tensor]:
+def _outputs_under_noise(answer: AnswerAt, theta: Tensor, x: Tensor) -> Iterator[Tensor]:
     """Outputs under noise on the parameters, where they are numbers."""
     generator = torch.Generator().manual_seed(0)
     for scale in JITTERS:

@@ -13,7 +13,7 @@ from torch.nn.parameter import UninitializedParameter
 from components.contracts.class_outputs import Outputs
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
-from components.contracts.user_code import Place, blamed, found
+from components.contracts.user_code import Place, import_object, reraise_user_error
 from components.models.own.module_network import ModuleNetwork
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
@@ -73,12 +73,16 @@ class Module(Model[Supervised, ModuleNetwork]):
 
     def build(self, problem: Supervised, rng: Rng) -> ModuleNetwork:
         where, like = f"model.class_path={self.class_path}", problem.train.x
-        cls = found("model.class_path", self.class_path)
+        cls = import_object("model.class_path", self.class_path)
         tensors = None if self.path is None else read_weights(Path(self.path), self.prefix)
 
-        def made(seed: int) -> nn.Module:
+        def make_module(seed: int) -> nn.Module:
             making = f"{where}: being made with model.arguments"
-            with blamed(making, cls), torch.random.fork_rng([]), torch.no_grad():  # what it computes here is copied
+            with (
+                reraise_user_error(making, cls),
+                torch.random.fork_rng([]),
+                torch.no_grad(),
+            ):  # what it computes here is copied
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):
@@ -97,7 +101,7 @@ class Module(Model[Supervised, ModuleNetwork]):
 
         return ModuleNetwork(
             problem,
-            made,
+            make_module,
             seed_from(rng.init),
             tensors is not None,
             where,

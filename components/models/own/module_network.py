@@ -13,9 +13,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.class_outputs import Outputs, to_logits
-from components.contracts.user_code import blamed
+from components.contracts.user_code import reraise_user_error
 from components.models.networks.flat_network import FlatNetwork
-from components.models.own.begun import begun
+from components.models.own.begun import init_copies
 from components.models.own.calls import drawing_by, forgetting, modes, without_parameters
 from components.models.own.examination import (
     AGREES,
@@ -84,15 +84,15 @@ class ModuleNetwork(FlatNetwork):
         shown, rows = problem.train.x[:ROWS_TRIED], spaced_rows(problem.train.x)
         module.eval()
         probe = copy.deepcopy(module)
-        with blamed(where):
-            check_rows(lambda x: self._shaped(probe(self._as_seen(x)), x), rows, where)
-            check_training_mode(probe, lambda x: self._shaped(probe(self._as_seen(x)), x), rows, where)
+        with reraise_user_error(where):
+            check_rows(lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where)
+            check_training_mode(probe, lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where)
         with torch.no_grad():
             self.net = without_parameters(module)
             for p in dict.fromkeys(named.values()):
                 p.mul_(SHRUNK)  # in place: copies that are kept of them would show
-            with blamed(where):
-                asked = self._shaped(module(self._as_seen(shown)), shown)
+            with reraise_user_error(where):
+                asked = self._shape_outputs(module(self._as_seen(shown)), shown)
             found = self._answers(SHRUNK * self.theta.detach(), shown)
         if not torch.allclose(found, asked, rtol=AGREES, atol=AGREES, equal_nan=True):
             raise Misfit(
@@ -119,7 +119,7 @@ class ModuleNetwork(FlatNetwork):
             raise Misfit("model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat")
         return x.unflatten(-1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape)
 
-    def _shaped(self, out: object, x: Tensor) -> Tensor:
+    def _shape_outputs(self, out: object, x: Tensor) -> Tensor:
         """What it answers to x [B, D] as [B, T, C], in the format of x; one number for each binary label as [B, T, 1].
 
         Dimensions of size one may lie between or be left out, as ``squeeze`` does."""
@@ -155,11 +155,11 @@ class ModuleNetwork(FlatNetwork):
         """What the module itself answers with weights θ [P], [B, T, C] or [B, T, 1]."""
         parts = theta.split(self.pieces)
         own = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        with blamed(self.where), forgetting(self.net):
+        with reraise_user_error(self.where), forgetting(self.net):
             out = functional_call(
                 self.net, {name: own[first] for name, first in self.places.items()}, (self._as_seen(x),)
             )
-        return self._shaped(out, x)
+        return self._shape_outputs(out, x)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
         """f [B, T, C] of its own weights; with ``passes`` = S, S dropout passes [S, B, T, C]."""
@@ -179,10 +179,10 @@ class ModuleNetwork(FlatNetwork):
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] of n modules made anew, or about the weights of the file."""
         if self.given:
-            theta = begun(self.start, len(self.start), self.spread, n, generator)
+            theta = init_copies(self.start, len(self.start), self.spread, n, generator)
         else:
             seeds = torch.randint(2**31, (n,), generator=generator, device=generator.device).tolist()
-            theta = torch.stack([self._laid(self.made(seed)) for seed in seeds]).to(self.start)
+            theta = torch.stack([self._parameter_vector(self.made(seed)) for seed in seeds]).to(self.start)
         log_noise = theta.new_full((n, self.dim - len(self.prior_std)), self.noise_median)
         return torch.cat([theta, log_noise], 1)
 
@@ -203,7 +203,7 @@ class ModuleNetwork(FlatNetwork):
                 "keep them detached, or not at all"
             ) from error
 
-    def _laid(self, module: nn.Module) -> Tensor:
+    def _parameter_vector(self, module: nn.Module) -> Tensor:
         own = dict(module.named_parameters(remove_duplicate=False))
         return torch.cat([own[name].detach().flatten() for name in self.shapes])
 

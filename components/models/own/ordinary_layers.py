@@ -15,7 +15,7 @@ from components.trouble import Misfit
 Shape = tuple[int, ...]
 
 
-def flattened(
+def flatten_parameters(
     network: FeedForward, tensors: Mapping[str, Tensor], layers: Sequence[str] | None, where: str, binary: bool
 ) -> Tensor:
     """θ [P] of ``network`` from weights [out, in] or [out, in, k, k] and biases [out] of as many layers.
@@ -25,7 +25,7 @@ def flattened(
 
     Raises:
         Misfit: tensors are missing, of no use or of another shape, or names do not tell which layer comes first."""
-    shapes = _asked(network)
+    shapes = _expected_shapes(network)
     there = [name.removesuffix(".weight") for name, value in tensors.items()
              if name.endswith(".weight") and value.ndim > 1]  # fmt: skip
     if layers is None:
@@ -47,7 +47,7 @@ def flattened(
     return torch.cat([tensors[name].flatten().to(network.theta) for name in asked])
 
 
-def _asked(network: FeedForward) -> list[Shape]:
+def _expected_shapes(network: FeedForward) -> list[Shape]:
     """Shapes of the weights as PyTorch has them, layer after layer."""
     if network.front is None:
         return list(network.shapes)

@@ -16,8 +16,8 @@ from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.models.own.begun import BegunDenseNetwork, BegunNetwork
-from components.models.own.ordinary_layers import flattened
-from components.models.own.weights_file import fill_network, read_weights, unwrapped, with_both_classes
+from components.models.own.ordinary_layers import flatten_parameters
+from components.models.own.weights_file import fill_network, read_weights, unwrap_names, with_both_classes
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -72,12 +72,12 @@ class StateDict(Model[Supervised, Network]):
 
     @model_validator(mode="after")
     def _holds_a_network(self) -> StateDict:
-        if "network" not in self.network.offered() or self.network.reads:
+        if "network" not in self.network.capabilities() or self.network.reads:
             raise ValueError(f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg")
         return self
 
-    def offered(self) -> frozenset[str]:
-        own = self.network.offered()
+    def capabilities(self) -> frozenset[str]:
+        own = self.network.capabilities()
         return own | {"warm_start"} if "log_joint" in own else own
 
     def build(self, problem: Supervised, rng: Rng) -> Network:
@@ -87,7 +87,7 @@ class StateDict(Model[Supervised, Network]):
         if not isinstance(network, FeedForward):
             if problem.target == "binary":
                 asked = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-                tensors = with_both_classes(asked, unwrapped(asked, tensors))
+                tensors = with_both_classes(asked, unwrap_names(asked, tensors))
             fill_network(network, tensors, where, MEND)
             return network
         if "theta" in tensors:
@@ -99,7 +99,7 @@ class StateDict(Model[Supervised, Network]):
     @torch.no_grad()
     def _take(self, network: FeedForward, tensors: dict[str, Tensor], where: str, binary: bool) -> None:
         """The weights of PyTorch's own layers, and what the pixels are standardised by."""
-        network.theta.copy_(flattened(network, tensors, self.layers, where, binary))
+        network.theta.copy_(flatten_parameters(network, tensors, self.layers, where, binary))
         if network.front is not None and self.pixels == "raw":
             network.front.mean.zero_()
             network.front.std.fill_(1.0)

@@ -27,16 +27,16 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     Raises:
         DamagedFile: it is no such file.
         Misfit: it holds something else, no such names, several sets of weights, or numbers that are not finite."""
-    found = _safetensors(path) if path.suffix == ".safetensors" else _unnested(_torch_saved(path), path, prefix)
+    found = _safetensors(path) if path.suffix == ".safetensors" else _nested_weights(_torch_saved(path), path, prefix)
     every = {name: value for name, value in found.items() if isinstance(value, Tensor)}
     if other := [name for name in found if name not in every]:
         raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
     tensors = {name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)}
     if not tensors:
-        raise Misfit(f"model.prefix={prefix}: no name in {path} begins so; there are {_listed(sorted(found))}")
+        raise Misfit(f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(found))}")
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
     if wrong:
-        raise Misfit(f"model.path={path}: {_listed(wrong)} hold numbers that are not finite; save the weights anew")
+        raise Misfit(f"model.path={path}: {_join_names(wrong)} hold numbers that are not finite; save the weights anew")
     return tensors
 
 
@@ -47,20 +47,22 @@ def _safetensors(path: Path) -> Mapping[str, object]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, "safetensors file", error, "safetensors.torch.save_file(net.state_dict(), …)") from None
+        raise _damaged_file_error(
+            path, "safetensors file", error, "safetensors.torch.save_file(net.state_dict(), …)"
+        ) from None
 
 
 def _torch_saved(path: Path) -> Mapping[str, object]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # other bytes lead the unpickler anywhere
-        raise _damaged(path, "file of tensors alone", error, "torch.save(net.state_dict(), …)") from None
+        raise _damaged_file_error(path, "file of tensors alone", error, "torch.save(net.state_dict(), …)") from None
     if not isinstance(found, Mapping) or not found:
         raise Misfit(f"model.path={path}: holds no tensors by name; save net.state_dict()")
     return found
 
 
-def _unnested(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[str, object]:
+def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[str, object]:
     """The weights that lie under a key of what a training loop saved; what has none below it as it is.
 
     Raises:
@@ -73,11 +75,11 @@ def _unnested(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[s
     likely = [key for key in groups if key in HOLDERS] or list(groups)
     if len(likely) > 1:
         ways = " or ".join(f"model.prefix={key}." for key in likely[:MOST_NAMED])
-        raise Misfit(f"model.path={path}: holds several sets of weights, {_listed(likely)}; choose one, {ways}")
+        raise Misfit(f"model.path={path}: holds several sets of weights, {_join_names(likely)}; choose one, {ways}")
     if others := [key for key in groups if key != likely[0]]:
         warnings.warn(
             Doubtful(
-                f"model.path={path}: holds {_listed(others)} beside {likely[0]}, which is taken; "
+                f"model.path={path}: holds {_join_names(others)} beside {likely[0]}, which is taken; "
                 f"model.prefix={others[0]}. would choose {others[0]}"
             ),
             stacklevel=1,
@@ -100,7 +102,7 @@ def _groups(found: Mapping[Any, object], key: str) -> Iterator[tuple[str, Mappin
             yield from _groups(value, f"{key}{name}.")
 
 
-def unwrapped(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unwrap_names(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors without what all of their names begin with, as ``module.`` of DataParallel and ``_orig_mod.`` of torch.compile,
     where they then have the names that are asked for; else as they are."""
     names = {name: name for name in found}
@@ -112,12 +114,12 @@ def unwrapped(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[str, 
     return {name: found[old] for old, name in names.items()}
 
 
-def _damaged(path: Path, kind: str, error: Exception, mend: str) -> DamagedFile:
+def _damaged_file_error(path: Path, kind: str, error: Exception, mend: str) -> DamagedFile:
     said = re.sub(r"\s+", " ", str(error)).split(". ")[0].strip()[:200]
     return DamagedFile(f"model.path={path}: no {kind} ({said}); write it with {mend}")
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -132,9 +134,9 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
         if name in found and tuple(found[name].shape) != shape
     ]
     said = [
-        f"lacks {_listed(missing)}" if missing else "",
-        f"has {_listed(extra)}, which the network has not" if extra else "",
-        _listed(shapes),
+        f"lacks {_join_names(missing)}" if missing else "",
+        f"has {_join_names(extra)}, which the network has not" if extra else "",
+        _join_names(shapes),
     ]
     return "; ".join(part for part in said if part)
 
@@ -161,7 +163,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, 
     Raises:
         Misfit: they are not those of the network."""
     own = network.state_dict()
-    tensors = unwrapped(own, tensors)
+    tensors = unwrap_names(own, tensors)
     if said := misfits({name: tuple(value.shape) for name, value in own.items()}, tensors):
         raise Misfit(f"{where}: {said}; {mend}")
     for name, value in own.items():

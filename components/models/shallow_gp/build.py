@@ -61,7 +61,7 @@ class ShallowGPSettings(BaseModel):
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
     """n inducing inputs [n, D]: k-means centroids or random rows of a task's own inputs, filled up from the others'."""
 
-    def shuffled(x: Tensor) -> Tensor:
+    def shuffle(x: Tensor) -> Tensor:
         return x[torch.randperm(len(x), generator=generator).to(x.device)]
 
     if method == "kmeans" and len(own) > n:
@@ -69,7 +69,7 @@ def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.G
 
         seed = seed_from(generator)
         return torch.as_tensor(KMeans(n, n_init=1, random_state=seed).fit(own.cpu().double()).cluster_centers_).to(own)
-    return torch.cat([shuffled(own), shuffled(others)])[:n]
+    return torch.cat([shuffle(own), shuffle(others)])[:n]
 
 
 def _inducing(

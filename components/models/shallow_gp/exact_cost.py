@@ -68,14 +68,14 @@ def seconds_of(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tens
     few = Labels(labels.x[:, :p], labels.y[:, :p], labels.task[:, :p], labels.mask[:, :p])
     A = (torch.eye(p) + 0.1).to(labels.x).expand(groups, p, p)
 
-    def factored() -> Tensor:
+    def factorise() -> Tensor:
         return torch.cholesky_inverse(torch.linalg.cholesky(A)).sum()
 
     def whole() -> Tensor:
         gradients = torch.autograd.grad(bound(few), list(module.parameters()), allow_unused=True)
         return torch.stack([g.sum() for g in gradients if g is not None]).sum()
 
-    cubic, all_of_it = _seconds(factored), _seconds(whole)
+    cubic, all_of_it = _seconds(factorise), _seconds(whole)
     return cubic * (n / p) ** 3 + max(all_of_it - cubic, 0.0) * (n / p) ** 2
 
 

@@ -11,7 +11,7 @@ from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
-from components.contracts.user_code import Place, found
+from components.contracts.user_code import Place, import_object
 from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
 from components.problems.supervised import Supervised
@@ -50,7 +50,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
 
     def build(self, problem: Supervised, rng: Rng) -> UserExactGP | UserSparseGP:
         where, given = f"model.class_path={self.class_path}", self.arguments or {}
-        cls = found("model.class_path", self.class_path)
+        cls = import_object("model.class_path", self.class_path)
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
             raise Misfit(f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP")
         seed = seed_from(rng.init)

@@ -9,7 +9,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp, exact_misfit
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.gpytorch_kernel import GPyTorchCovariance, parsed
+from components.models.shallow_gp.gpytorch_kernel import GPyTorchCovariance, parse_kernel
 from components.models.shallow_gp.sparse import SparseGP
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -36,7 +36,7 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         return exact_misfit(self.posterior, target)
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
@@ -45,6 +45,6 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
         Raises:
             Misfit: no such kernel, or an exact posterior of labels that are not real.
         """
-        kernel = parsed(self.kernel, problem.train.x.shape[-1])
+        kernel = parse_kernel(self.kernel, problem.train.x.shape[-1])
         covariance = GPyTorchCovariance(kernel, problem.n_tasks, problem.train.x)
         return build_shallow_gp(self, problem, covariance, rng)

@@ -18,7 +18,7 @@ from components.trouble import Misfit
 KEY = "model.kernel"
 
 
-def _known() -> dict[str, type[Kernel]]:
+def _kernel_classes() -> dict[str, type[Kernel]]:
     """Classes by name: GPyTorch's own, and those that modules of the user's, imported by ``plugins``, have added."""
     found: dict[str, type[Kernel]] = {}
     todo: list[type[Kernel]] = [Kernel]
@@ -36,7 +36,7 @@ def _arguments(cls: type[Kernel]) -> set[str]:
     return {name for constructor in own for name in inspect.signature(constructor).parameters}
 
 
-def parsed(text: str, n_inputs: int) -> Kernel:
+def parse_kernel(text: str, n_inputs: int) -> Kernel:
     """The kernel that a text stands for: names of classes, called with literals or kernels, joined by + and *.
 
     Keywords that no constructor takes are hyper-parameters, and where they start: ``RBFKernel(lengthscale=2.0)``.  ``D``
@@ -45,7 +45,7 @@ def parsed(text: str, n_inputs: int) -> Kernel:
     Raises:
         Misfit: it is no such text, names no kernel, or GPyTorch refuses the arguments.
     """
-    known = _known()
+    known = _kernel_classes()
 
     def kernel(node: ast.expr) -> Kernel:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -36,7 +36,7 @@ class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
         return exact_misfit(self.posterior, target)
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
-from components.contracts.user_code import blamed
+from components.contracts.user_code import reraise_user_error
 from components.models.deep_gp.likelihoods import Likelihood, given_draws
 from components.trouble import Misfit, NumericalTrouble
 
@@ -31,7 +31,7 @@ def exactly(where: str, whose: object = None) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
         try:
-            with blamed(where, whose):
+            with reraise_user_error(where, whose):
                 yield
         except Misfit as error:
             if isinstance(error.__cause__, NotPSDError | NanError):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LinearGaussian, NoiseLaw
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.state_space.lgssm import NoiseScales, rescaled
+from components.models.state_space.lgssm import NoiseScales, rescale_system
 from components.models.state_space.linear_gaussian_ssm import (
     LinearDynamics,
     LinearGaussianModule,
@@ -54,13 +54,13 @@ class UnknownContaminated(Unknowns, ContaminatedModule):
 
     def __init__(self, system: LinearGaussian, law: NoiseLaw | None, priors: NoiseScales):
         centres = {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}
-        centre = rescaled(system, centres)
+        centre = rescale_system(system, centres)
         super().__init__(LinearGaussianModule(centre), *mixture(law, centre.Sigma))
-        self.declare(priors.given, system.m0)
+        self.declare(priors.given_priors, system.m0)
         self._shape, self._law = centre, law
 
     def at(self, theta: Tensor) -> ContaminatedModule:
-        system = rescaled(self._shape, self.by_name(theta))
+        system = rescale_system(self._shape, self.by_name(theta))
         return ContaminatedModule(LinearGaussianModule(system), *mixture(self._law, system.Sigma))
 
 
@@ -87,13 +87,13 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
 
     unknown: NoiseScales
 
-    def offered(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
         system, law = linear_gaussian_system(problem, self.name), problem.attacker
         if law is not None and not isinstance(law, NoiseLaw):
             raise Misfit(f"model={self.name}: attacker={law.name} does not say by what law it corrupts")
-        if self.unknown.given:
+        if self.unknown.given_priors:
             return UnknownContaminated(system, law, self.unknown)
         return ContaminatedModule(LinearGaussianModule(system), *mixture(law, system.Sigma))

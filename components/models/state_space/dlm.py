@@ -14,7 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.maths.series.covariance import LONGEST, NUMBERS, SeriesCovariance
-from components.maths.series.linear_filter import LinearSystem, StateMoments, filtered, forecast
+from components.maths.series.linear_filter import LinearSystem, StateMoments, filter_series, forecast
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -69,7 +69,7 @@ class DynamicLinear(Unknowns, nn.Module):
     ):
         super().__init__()
         self.system, self.noises, self.start = made, noises, start
-        given = priors.given
+        given = priors.given_priors
         self.declare({name: given[name] for name in ("observation_sd", *noises)}, made.m0)
         self.names, self.dim = self.parameter_names, 1 + len(noises)
         self._covariances: dict[int, SeriesCovariance] = {}  # by the number of times
@@ -87,12 +87,12 @@ class DynamicLinear(Unknowns, nn.Module):
         repeats = torch.tensor(list(self.noises.values()), device=theta.device)
         return variances[:, 0], variances[:, 1:].repeat_interleave(repeats, 1)
 
-    def _filtered(self, theta: Tensor, series: Series) -> tuple[Tensor, StateMoments, Tensor, Tensor]:
+    def _filter(self, theta: Tensor, series: Series) -> tuple[Tensor, StateMoments, Tensor, Tensor]:
         """log p(x_1:T | θ) [K], the moments of z_T, and the variances."""
         r, q = self._variances(theta)
         x = series.y[0, :, 0]
         there = ~x.isnan()
-        value, last = filtered(self.system, q, r, x, there.tolist())
+        value, last = filter_series(self.system, q, r, x, there.tolist())
         return value, last, r, q
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
@@ -106,10 +106,10 @@ class DynamicLinear(Unknowns, nn.Module):
             value, found = self._covariances[times].log_density((2 * theta).exp(), x, seen)
             if found:
                 return value.unsqueeze(1)
-        return self._filtered(theta, series)[0].unsqueeze(1)
+        return self._filter(theta, series)[0].unsqueeze(1)
 
     def forecast(self, theta: Tensor, series: Series, horizon: int) -> GaussianMixture:
-        _, last, r, q = self._filtered(theta, series)
+        _, last, r, q = self._filter(theta, series)
         mean, variance = forecast(self.system, q, r, last, horizon)
         return GaussianMixture(mean.unsqueeze(2), variance.unsqueeze(2))  # [K, H, 1]
 

@@ -69,7 +69,7 @@ class HiddenMarkovModule(nn.Module):
             total = total + log_dirichlet(log_x, concentration).sum(1) + jacobian
         return total  # [K]
 
-    def _filtered(self, theta: Tensor, series: Series) -> tuple[Tensor, Tensor, Tensor]:
+    def _filter(self, theta: Tensor, series: Series) -> tuple[Tensor, Tensor, Tensor]:
         """log p(x_1:T, z_T) [K, S], log A and log B."""
         (log_a, _), (log_b, _) = self._rows(theta)
         x = series.y[0, :, 0]  # [T]
@@ -79,10 +79,10 @@ class HiddenMarkovModule(nn.Module):
         return forward(start, log_a, seen), log_a, log_b
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
-        return torch.logsumexp(self._filtered(theta, series)[0], 1, keepdim=True)  # log Σ_z p(x, z | θ)  # [K, 1]
+        return torch.logsumexp(self._filter(theta, series)[0], 1, keepdim=True)  # log Σ_z p(x, z | θ)  # [K, 1]
 
     def forecast(self, theta: Tensor, series: Series, horizon: int) -> Categorical:
-        weights, log_a, log_b = self._filtered(theta, series)
+        weights, log_a, log_b = self._filter(theta, series)
         states = ahead(weights, log_a, horizon)  # [K, H, S]
         logits = torch.logsumexp(states.unsqueeze(-1) + log_b.unsqueeze(1), 2)  # [K, H, C]
         return Categorical(logits.unsqueeze(2))

@@ -12,7 +12,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, linear_gaussian_system
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
-from components.problems.linear_gaussian import Matrix, checked, tensors
+from components.problems.linear_gaussian import Matrix, make_system, tensors
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 from components.trouble import Misfit
@@ -27,16 +27,16 @@ class NoiseScales(Priors):
     state_sd: OfScale | None  # (tr Q / dx)^½
 
 
-def rescaled(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGaussianSystem:
+def rescale_system(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGaussianSystem:
     """The system whose Σ and Q keep their shape and have root mean variances observation_sd and state_sd, [] or [K] each."""
 
-    def scaled(covariance: Tensor, name: str) -> Tensor:
+    def scale_covariance(covariance: Tensor, name: str) -> Tensor:
         if name not in sd:
             return covariance
         factor = sd[name].square() / covariance.diagonal().mean()
         return factor[..., None, None] * covariance  # [d, d] or [K, d, d]
 
-    Sigma, Q = scaled(system.Sigma, "observation_sd"), scaled(system.Q, "state_sd")
+    Sigma, Q = scale_covariance(system.Sigma, "observation_sd"), scale_covariance(system.Q, "state_sd")
     return LinearGaussianSystem(system.A, Q, system.H, Sigma, system.m0, system.P0)
 
 
@@ -46,12 +46,12 @@ class UnknownScales(Unknowns, LinearGaussianModule):
     Asked itself, it is that of the priors' centres."""
 
     def __init__(self, system: LinearGaussian, priors: NoiseScales):
-        super().__init__(rescaled(system, {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}))
-        self.declare(priors.given, self.m0)
+        super().__init__(rescale_system(system, {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}))
+        self.declare(priors.given_priors, self.m0)
 
     def at(self, theta: Tensor) -> LinearGaussianModule:
         shape = LinearGaussianSystem(self.A, self.Q, self.H, self.Sigma, self.m0, self.P0)
-        return LinearGaussianModule(rescaled(shape, self.by_name(theta)))
+        return LinearGaussianModule(rescale_system(shape, self.by_name(theta)))
 
 
 @register("model", "lgssm")
@@ -85,30 +85,30 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
 
     @model_validator(mode="after")
     def _fits(self) -> Lgssm:
-        written = tensors(self._written())
+        written = tensors(self._given_matrices())
         if len(written) == len(MATRICES):
-            checked(written)
+            make_system(written)
         return self
 
-    def _written(self) -> dict[str, Matrix | list[float]]:
+    def _given_matrices(self) -> dict[str, Matrix | list[float]]:
         return {name: value for name, value in dict(self).items() if name in MATRICES and value is not None}
 
-    def offered(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
-    def assumed(self) -> frozenset[str]:
+    def assumptions(self) -> frozenset[str]:
         """Nothing, where every matrix is given."""
-        return frozenset() if len(self._written()) == len(MATRICES) else self.assumes
+        return frozenset() if len(self._given_matrices()) == len(MATRICES) else self.assumes
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
-        like, matrices = problem.observations, tensors(self._written())
+        like, matrices = problem.observations, tensors(self._given_matrices())
         if len(matrices) < len(MATRICES):
             assumed = linear_gaussian_system(problem, self.name)
             theirs = {"A": assumed.A, "Q": assumed.Q, "H": assumed.H, "Sigma": assumed.Sigma}
             theirs |= {"m0": assumed.m0, "P0": assumed.P0}
             matrices = {name: matrix.cpu().double() for name, matrix in theirs.items()} | matrices
         try:
-            system = checked(matrices)
+            system = make_system(matrices)
         except ValueError as wrong:
             raise Misfit(f"model.{wrong}") from None
         if len(system.H) != like.shape[2]:
@@ -116,4 +116,4 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
                 f"model.H: has {len(system.H)} rows, dataset={problem.name} observes {like.shape[2]} numbers at a time"
             )
         placed = LinearGaussianSystem(**{name: matrix.to(like) for name, matrix in vars(system).items()})
-        return UnknownScales(placed, self.unknown) if self.unknown.given else LinearGaussianModule(placed)
+        return UnknownScales(placed, self.unknown) if self.unknown.given_priors else LinearGaussianModule(placed)

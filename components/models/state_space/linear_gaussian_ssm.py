@@ -109,15 +109,15 @@ class LinearGaussianModule(nn.Module):
         return log_normal(x - x_prev @ self.A.T, self.L_Q)  # [R, N]
 
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        return self._expected(y, x_prev) + (self.L_P @ standard_normal_like(x_prev, generator).mT).mT  # [R, N, dx]
+        return self._predict_mean(y, x_prev) + (self.L_P @ standard_normal_like(x_prev, generator).mT).mT  # [R, N, dx]
 
     def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
-        return log_normal(x - self._expected(y, x_prev), self.L_P)  # [R, N]
+        return log_normal(x - self._predict_mean(y, x_prev), self.L_P)  # [R, N]
 
     def log_predictive(self, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
         return log_normal(y.unsqueeze(-2) - x_prev @ (self.H @ self.A).T, self.L_S)  # [R, N]
 
-    def _expected(self, y: Tensor, x_prev: Tensor) -> Tensor:
+    def _predict_mean(self, y: Tensor, x_prev: Tensor) -> Tensor:
         prior = x_prev @ self.A.T
         return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.mT  # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
 

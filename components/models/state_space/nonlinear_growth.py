@@ -18,7 +18,7 @@ from components.registry import register
 from components.trouble import Misfit
 
 
-def grown(x: Tensor, t: int) -> Tensor:
+def growth_mean(x: Tensor, t: int) -> Tensor:
     """E[x_t | x_{t−1} = x] = x/2 + 25x/(1 + x²) + 8 cos 1.2 t."""
     return x / 2 + 25 * x / (1 + x.square()) + 8 * math.cos(1.2 * t)
 
@@ -60,14 +60,14 @@ class GrowthModule(nn.Module):
         return self.m0 + self.P0[0].sqrt() * z.to(self.m0.device)  # [R, N, 1]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return grown(x, t)
+        return growth_mean(x, t)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = standard_normal(x.shape, generator, x)
-        return grown(x, t) + self.state_sd * z  # [R, N, 1]
+        return growth_mean(x, t) + self.state_sd * z  # [R, N, 1]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
-        return log_normal(x - grown(x_prev, t), self.state_sd)  # [R, N]
+        return log_normal(x - growth_mean(x_prev, t), self.state_sd)  # [R, N]
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return x.square() / 20  # [R, N, 1]
@@ -125,16 +125,16 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
     observation_sd: PositiveFloat
     unknown: GrowthPriors
 
-    def offered(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def build(self, problem: Sequence, rng: Rng) -> GrowthModule:
         if problem.observations.shape[2] != 1:
             raise Misfit(f"model={self.name}: sees one number at a time, dataset={problem.name} observes several")
         sd = {"state_sd": self.state_sd, "observation_sd": self.observation_sd} | self.unknown.centres
         held = {name: problem.observations.new_tensor(value) for name, value in sd.items()}
-        if not self.unknown.given:
+        if not self.unknown.given_priors:
             return GrowthModule(self.initial_mean, self.initial_sd**2, **held)
         module = UnknownGrowth(self.initial_mean, self.initial_sd**2, **held)
-        module.declare(self.unknown.given, problem.observations)
+        module.declare(self.unknown.given_priors, problem.observations)
         return module

@@ -104,7 +104,7 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
 
     @model_validator(mode="after")
     def _known_or_not(self) -> StochasticVolatility:
-        for name in self.unknown.given:
+        for name in self.unknown.given_priors:
             if dict(self)[name] is not None:
                 raise ValueError(f"{name}: is given and has a prior in unknown.{name}; make one of them null")
         return self
@@ -112,10 +112,10 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     def _values(self) -> dict[str, float | None]:
         return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
 
-    def offered(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
-    def assumed(self) -> frozenset[str]:
+    def assumptions(self) -> frozenset[str]:
         """Nothing, where every parameter is given."""
         return self.assumes if None in self._values().values() else frozenset()
 
@@ -127,8 +127,8 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
             if not isinstance(system, AutoregressiveVolatility):
                 raise Misfit(f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none")
             values = {"mu": system.mu, "phi": system.phi, "sigma": system.sigma} | values
-        if not self.unknown.given:
+        if not self.unknown.given_priors:
             return VolatilityModule(**values, like=problem.observations)
         module = UnknownVolatility(**values, like=problem.observations)
-        module.declare(self.unknown.given, problem.observations)
+        module.declare(self.unknown.given_priors, problem.observations)
         return module

@@ -182,14 +182,14 @@ class Priors(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @property
-    def given(self) -> dict[str, Law]:
+    def given_priors(self) -> dict[str, Law]:
         """Those of the unknown parameters, in the order of the model's keys."""
         return {name: law for name, law in self if law is not None}
 
     @property
     def centres(self) -> dict[str, float]:
         """Where the priors lie: what a model with unknown parameters stands for when it is asked itself."""
-        return {name: law.centre for name, law in self.given.items()}
+        return {name: law.centre for name, law in self.given_priors.items()}
 
 
 def _normal(n: int, generator: torch.Generator) -> Tensor:

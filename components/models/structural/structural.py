@@ -96,14 +96,14 @@ def beside_of(series: Series, ahead: int) -> Covariates:
     y = torch.cat([y, y.new_full((ahead,), torch.nan)])
     later = series.ahead
 
-    def grown(value: Tensor | None, after: Tensor | None) -> Tensor | None:
+    def append_time(value: Tensor | None, after: Tensor | None) -> Tensor | None:
         if value is None:
             return None
         known = value[:0] if after is None else after[:ahead]
         unknown = value.new_full((ahead - len(known), value.shape[1]), torch.nan)
         return torch.cat([value, known, unknown]).double()
 
-    return Covariates(y, grown(series.x, later and later.x), grown(series.u, later and later.u))
+    return Covariates(y, append_time(series.x, later and later.x), append_time(series.u, later and later.u))
 
 
 @register("model", "structural")

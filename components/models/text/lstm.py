@@ -36,7 +36,9 @@ class LSTMNetwork(Classifier):
         drop: float,
     ):
         super().__init__(problem, prior, drop)
-        self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3), rng.init)  # of variance 1
+        self.words = self.uniform_parameter(
+            (check_vocabulary(problem, name), words), math.sqrt(3), rng.init
+        )  # of variance 1
         self.cells = nn.ModuleList()
         for layer in range(layers):
             inside = words if layer == 0 else units
@@ -47,15 +49,15 @@ class LSTMNetwork(Classifier):
             )
             with torch.no_grad():
                 for parameter in cell.parameters():
-                    parameter.copy_(self.drawn(tuple(parameter.shape), units**-0.5, rng.init))
+                    parameter.copy_(self.uniform_parameter(tuple(parameter.shape), units**-0.5, rng.init))
             self.cells.append(cell)
         self.head = self.affine(self.n_tasks * self.n_classes, units, rng.init)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         tokens, there = read(x)
-        h = self.dropped(F.embedding(tokens, self.words), generator)  # [B, L, words]
+        h = self.apply_dropout(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
-            h = self.dropped(cell(h)[0], generator)  # [B, L, units]
+            h = self.apply_dropout(cell(h)[0], generator)  # [B, L, units]
         last = lengths(there) - 1  # what follows has no say: time runs forwards
         return h[torch.arange(len(h), device=h.device), last]
 
@@ -88,7 +90,7 @@ class LSTM(Model[Supervised, LSTMNetwork]):
     dropout: DropoutRate
     prior_std: PositiveFloat
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> LSTMNetwork:

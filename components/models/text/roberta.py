@@ -68,7 +68,7 @@ class RobertaNetwork(Classifier):
             if generator is not None and dropping:
                 torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
             h = self.encoder(input_ids=ids, attention_mask=there.long()).last_hidden_state[:, 0]
-        return self.dropped(h, generator)
+        return self.apply_dropout(h, generator)
 
 
 @register("model", "roberta")
@@ -99,7 +99,7 @@ class Roberta(Model[Supervised, RobertaNetwork]):
     dropout: DropoutRate
     prior_std: PositiveFloat
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:

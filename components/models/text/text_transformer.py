@@ -42,18 +42,18 @@ class EncoderLayer(nn.Module):
         self.gains = nn.ParameterList([network.constant(words, 1.0) for _ in range(2)])
         self.shifts = nn.ParameterList([network.constant(words, 0.0) for _ in range(2)])
 
-    def attended(self, h: Tensor, there: Tensor, heads: int) -> Tensor:
+    def attend(self, h: Tensor, there: Tensor, heads: int) -> Tensor:
         """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L, D]."""
         q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [B, H, L, d]
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
         return F.linear(mixed.transpose(1, 2).flatten(2), *self.out)
 
     def forward(self, h: Tensor, there: Tensor, heads: int, dropped: Callable[[Tensor], Tensor]) -> Tensor:
-        h = self.normed(h + dropped(self.attended(h, there, heads)), 0)
+        h = self.layer_norm(h + dropped(self.attend(h, there, heads)), 0)
         inner = dropped(torch.relu(F.linear(h, *self.up)))
-        return self.normed(h + dropped(F.linear(inner, *self.down)), 1)
+        return self.layer_norm(h + dropped(F.linear(inner, *self.down)), 1)
 
-    def normed(self, h: Tensor, which: int) -> Tensor:
+    def layer_norm(self, h: Tensor, which: int) -> Tensor:
         return F.layer_norm(h, h.shape[-1:], self.gains[which], self.shifts[which])
 
 
@@ -75,7 +75,9 @@ class TransformerNetwork(Classifier):
     ):
         super().__init__(problem, prior, drop)
         self.heads = heads
-        self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3 / words), rng.init)  # of length 1
+        self.words = self.uniform_parameter(
+            (check_vocabulary(problem, name), words), math.sqrt(3 / words), rng.init
+        )  # of length 1
         self.layers = nn.ModuleList(EncoderLayer(self, words, hidden, rng.init) for _ in range(layers))
         self.head = self.affine(self.n_tasks * self.n_classes, words, rng.init)
 
@@ -83,9 +85,9 @@ class TransformerNetwork(Classifier):
         tokens, there = read(x)
         D = self.words.shape[1]
         h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(tokens.shape[1], D, self.words)  # section 3.4
-        h = self.dropped(h, generator)
+        h = self.apply_dropout(h, generator)
         for layer in self.layers:
-            h = layer(h, there, self.heads, lambda inner: self.dropped(inner, generator))
+            h = layer(h, there, self.heads, lambda inner: self.apply_dropout(inner, generator))
         return mean_over_tokens(h, there)
 
 
@@ -127,7 +129,7 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
             )
         return self
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> TransformerNetwork:

@@ -25,11 +25,11 @@ class PlayedGame(Protocol):
     counts: Literal["total", "last_move"]
     learns_from: Literal["every_move", "ends"]
 
-    def unfinished(
+    def is_unfinished(
         self, s: Tensor
     ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
 
-    def told(
+    def announced_policy(
         self, standing: Standing, episode: int
     ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
 
@@ -55,7 +55,7 @@ class Episode:
         total: Tensor | None = None
         firsts: Tensor | None = None
         moves: float | Tensor = 0.0
-        live = self.game.unfinished(s)
+        live = self.game.is_unfinished(s)
         if live is not None and not live.any():
             return self._without_moves(standing, rng)
         for left in reversed(range(environment.horizon)):

@@ -40,12 +40,12 @@ class Standing:
         self.firsts.cut(self.episodes)
 
     @property
-    def earned(self) -> Tensor:
+    def rewards_so_far(self) -> Tensor:
         """Rewards of the episodes played so far [R, t]."""
         environment = self.game.environment
         if not self.episodes:
             return torch.empty(self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
-        return self.rewards.stacked(1).to(environment.device)
+        return self.rewards.stack_rows(1).to(environment.device)
 
     @property
     def earned_beside(self) -> Tensor:
@@ -71,4 +71,4 @@ class Standing:
         environment = self.game.environment
         if not len(trace):
             return torch.empty(0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
-        return trace.stacked(2).to(environment.device)
+        return trace.stack_rows(2).to(environment.device)

@@ -19,7 +19,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
     Raises:
         IncompatibleError: naming the key.
     """
-    kind, target, chosen = dataset.poses(), dataset.labelled(), f"{where}={attacker.name}"
+    kind, target, chosen = dataset.poses(), dataset.target_kind(), f"{where}={attacker.name}"
     if kind not in attacker.kinds:
         raise _wrong_kind(chosen, where, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:

@@ -10,11 +10,11 @@ from typing import Any
 from components import registry
 from components.contracts.roles import Model
 from components.registry import CHOSEN
-from runner.catalogue.declarations import component_class, declared
-from runner.compose.build import built
+from runner.catalogue.declarations import component_class, read_declaration
+from runner.compose.build import build_component
 from runner.compose.fit.attacker_pairs import check_held_attackers
 from runner.compose.named_files import note_checksums
-from runner.compose.parts import component_defaults, filled, known, parts_inside
+from runner.compose.parts import component_defaults, fill_in, known_keys, parts_inside
 from runner.mistakes import ConfigError
 
 Values = dict[str, Any]  # the full mapping of each role, or None
@@ -66,7 +66,7 @@ class Composition:
             values = self.values.get(role)
             if values is not None:
                 check_held_attackers(role, values, self.values["dataset"]["name"])
-            self.built[role] = None if values is None else built(role, values, role)
+            self.built[role] = None if values is None else build_component(role, values, role)
         return self.built[role]
 
     def name_at(self, where: str) -> str | None:
@@ -89,14 +89,14 @@ class Composition:
 
     def _knows_all(self, changes: Mapping[str, Any], roles: list[str]) -> bool:
         return all(
-            self.asked[role].keys() <= known(role, {"name": changes[role]}, role).keys
+            self.asked[role].keys() <= known_keys(role, {"name": changes[role]}, role).keys
             for role in roles
             if role in CHOSEN
         )
 
     def _works(self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool) -> bool:
         try:
-            values = self._changed(changes, with_asked)
+            values = self._replace_parts(changes, with_asked)
             same = {role: part for role, part in self.built.items() if values.get(role) is self.values.get(role)}
             other = Composition(values, self.checks, same)
             parts = other.parts
@@ -108,7 +108,7 @@ class Composition:
         self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
         return True
 
-    def _changed(self, changes: Mapping[str, Any], with_asked: bool) -> Values:
+    def _replace_parts(self, changes: Mapping[str, Any], with_asked: bool) -> Values:
         values = dict(self.values)
         for where, value in changes.items():
             role, *keys = where.split(".")
@@ -120,7 +120,7 @@ class Composition:
             for key in keys[:-1]:
                 holder = holder[int(key) if isinstance(holder, list) else key]
             holder[int(keys[-1]) if isinstance(holder, list) else keys[-1]] = value
-            values[role] = filled(role, values[role], role)
+            values[role] = fill_in(role, values[role], role)
         adjusted = self.adjusted(values)
         # A mapping that nothing changed stays the same object, so that its component is not built again.
         return {k: self.values[k] if k in self.values and v == self.values[k] else v for k, v in adjusted.items()}
@@ -130,10 +130,10 @@ class Composition:
 
         Raises:
             ConfigError: it cannot be had by its name alone."""
-        keys = known(role, {"name": name}, role).keys
+        keys = known_keys(role, {"name": name}, role).keys
         given = dict(self.carried.get(role, {})) | (self.asked.get(role, {}) if with_asked else {})
         own = component_defaults(role, name) | {k: v for k, v in given.items() if k in keys} | {"name": name}
-        out = filled(role, own, role)
+        out = fill_in(role, own, role)
         for where, _, part in [(role, role, out), *parts_inside(role, out, role)]:
             if lacking := [key for key, value in part.items() if _is_to_be_given(key, value)]:
                 raise ConfigError(f"{where}.{lacking[0]}: has to be given")
@@ -152,8 +152,8 @@ def _with_capabilities(model: Model, brings: frozenset[str]) -> Model:
     """A model as it would be with settings that bring some capabilities."""
 
     class Configured(type(model)):  # type: ignore[misc]
-        def offered(self) -> frozenset[str]:
-            return model.offered() | brings
+        def capabilities(self) -> frozenset[str]:
+            return model.capabilities() | brings
 
     return Configured.model_construct(**dict(model))
 
@@ -164,6 +164,6 @@ def takes_part_in(role: str, name: str) -> frozenset[str]:
     if file is None or registry.is_imported(role, name):
         cls = registry.get(role, name)
         return frozenset({cls.kind}) if role == "dataset" else frozenset(cls.kinds)
-    facts = declared(component_class(role, name, file) or "", file).facts
+    facts = read_declaration(component_class(role, name, file) or "", file).facts
     kinds = facts.get("kind") or facts.get("kinds")
     return frozenset({kinds} if isinstance(kinds, str) else kinds or ())

@@ -52,7 +52,7 @@ class IncompatibleError(ConfigError):
         return IncompatibleError(f"{path}: {self.problem}", *moved, *kept)
 
 
-def listed(names: list[str]) -> str:
+def list_names(names: list[str]) -> str:
     """Names as a complaint has them."""
     return ", ".join(names) if names else "none yet"
 

@@ -10,7 +10,7 @@ from components.contracts.roles import Model
 from components.registry import CHOSEN
 from runner import conf_folders
 from runner.compose.fit.composition import Composition, takes_part_in
-from runner.compose.fit.incompatible import IncompatibleError, Offer, listed
+from runner.compose.fit.incompatible import IncompatibleError, Offer, list_names
 from runner.mistakes import ConfigError, reading
 
 # What a list is called that stands in for another, of which no name works.
@@ -33,7 +33,7 @@ def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
     text = "".join(f"; {word}" for word in words)
     for offer in error.offers:
         if names := _names(whole, offer):
-            text += f"{offer.joint if text else '; '}{offer.lead}: {listed(names)}"
+            text += f"{offer.joint if text else '; '}{offer.lead}: {list_names(names)}"
     text = text or _instead(error, whole)
     return ConfigError(f"{error.problem}{text}{_missing_steps(whole) if text else ''}")
 
@@ -47,7 +47,9 @@ def _missing_steps(whole: Composition) -> str:
     hint = "; give steps=… too"
     if not others:
         return hint
-    return f"{hint} with {listed(need)}" if len(need) < len(others) else f"{hint}, but not with {listed(others)}"
+    return (
+        f"{hint} with {list_names(need)}" if len(need) < len(others) else f"{hint}, but not with {list_names(others)}"
+    )
 
 
 def _candidates(whole: Composition, role: str, now: object) -> list[str]:
@@ -87,14 +89,14 @@ def _instead(error: IncompatibleError, whole: Composition) -> str:
         if role == "attacker" and (text := _without_attacker(whole)):
             return text
         if names := _names(whole, Offer(role, "")) if whole.name_at(role) or role == "attacker" else []:
-            return f"; {LEADS[role]}: {listed(names)}"
+            return f"; {LEADS[role]}: {list_names(names)}"
     if groups := _first(_groups(whole), GROUPS):
         return f"; parts that fit together: {', or '.join(groups)}"
     dataset = whole.values["dataset"]["name"]
     if experiments := _experiments(dataset):
         return f"; what dataset={dataset} is run with: {', '.join(f'+experiment={name}' for name in experiments)}"
     if names := _names(whole, Offer("dataset", "")):
-        return f"; {LEADS['dataset']}: {listed(names)}"
+        return f"; {LEADS['dataset']}: {list_names(names)}"
     return ""
 
 
@@ -111,12 +113,12 @@ def _groups(whole: Composition) -> Iterator[str]:
     methods = _candidates(whole, "inference", None)
     for attacker in attackers[1:]:
         for role, names in (("inference", methods), ("model", models)):
-            yield from (_written(changes) for name in names if whole.works(changes := {role: name, **attacker}))
+            yield from (_format_changes(changes) for name in names if whole.works(changes := {role: name, **attacker}))
     for attacker in attackers:
         for model in models:
             choices = ({"model": model, "inference": method, **attacker} for method in methods)
             # One method for each model, so that more models are seen.
-            yield from _first((_written(changes) for changes in choices if whole.works(changes)), 1)
+            yield from _first((_format_changes(changes) for changes in choices if whole.works(changes)), 1)
 
 
 def _attackers(whole: Composition) -> list[dict[str, str | None]]:
@@ -127,7 +129,7 @@ def _attackers(whole: Composition) -> list[dict[str, str | None]]:
     return nothing + ([{"attacker": None}] if whole.name_at("attacker") else [])
 
 
-def _written(changes: dict[str, str | None]) -> str:
+def _format_changes(changes: dict[str, str | None]) -> str:
     """Changes as the words of a command line."""
     return " ".join(f"~{role}" if name is None else f"{role}={name}" for role, name in changes.items())
 

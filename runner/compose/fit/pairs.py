@@ -9,7 +9,7 @@ import yaml
 
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from runner.compose.build import held
+from runner.compose.build import held_components
 from runner.compose.fit.attacker_pairs import check_attacker
 from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
 from runner.compose.fit.traits import check_traits
@@ -32,7 +32,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     """
     check_model(dataset, model)
     check_gradients(inference, "inference", model)  # first: what an estimator asks, the method that holds it asks too
-    if unknown := model.assumed() - dataset.simulates:
+    if unknown := model.assumptions() - dataset.simulates:
         raise IncompatibleError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
             f"which dataset={dataset.name} is not",
@@ -63,7 +63,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise IncompatibleError(
             f"attacker: dataset={dataset.name} is a game and needs an adversary", Offer("attacker", "there are")
         )
-    own = any(isinstance(part, Attacker) for _, part in held(inference, "inference"))
+    own = any(isinstance(part, Attacker) for _, part in held_components(inference, "inference"))
     if inference.attacks and attacker is None and not own:
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
@@ -117,7 +117,7 @@ def check_model(dataset: Dataset, model: Model) -> None:
     Raises:
         IncompatibleError: naming what it cannot read.
     """
-    kind, target = dataset.poses(), dataset.labelled()
+    kind, target = dataset.poses(), dataset.target_kind()
     that_do, that_fit = Offer("model", "models that do"), Offer("model", "models that fit")
     if kind not in model.kinds:
         raise IncompatibleError(
@@ -146,7 +146,7 @@ def check_model(dataset: Dataset, model: Model) -> None:
             that_fit,
             mends=(Mend(f"use model.{mend}", {f"model.{key}": value}),),
         )
-    for path, part in held(model, "model"):
+    for path, part in held_components(model, "model"):
         if isinstance(part, Model):
             with _naming(path, model=path):
                 check_model(dataset, part)
@@ -158,11 +158,11 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     Raises:
         IncompatibleError: naming what is lacking and, where a key asks for it, the key.
     """
-    kind, offered = dataset.poses(), model.offered()
+    kind, offered = dataset.poses(), model.capabilities()
     that_fit = Offer("inference", f"inference that fits model={model.name}")
     if kind not in inference.kinds:
         raise IncompatibleError(f"inference={inference.name} has no use for {a_kind(kind)} problem", that_fit)
-    target = dataset.labelled()
+    target = dataset.target_kind()
     if target is not None and (misfit := inference.labels_misfit(target)):
         setting, mend = misfit
         key, _, value = mend.partition("=")
@@ -170,7 +170,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
             f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
             mends=(Mend(f"use inference.{mend}", {f"inference.{key}": value}),),
         )
-    lacks = inference.needs - offered or inference.needed(kind, offered) - offered
+    lacks = inference.needs - offered or inference.required_capabilities(kind, offered) - offered
     if not lacks:
         return
     where = {capability: model.offers_where[capability] for capability in lacks if capability in model.offers_where}
@@ -189,7 +189,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     values = dict(inference)
     shown = {key: part.name if isinstance(part := values[key], Component) else part for key in keys}
     who = " and ".join(f"inference.{key}={value}" for key, value in shown.items())
-    that_can = Offer("model", "models that can", needs=inference.needed(kind, offered))
+    that_can = Offer("model", "models that can", needs=inference.required_capabilities(kind, offered))
     raise IncompatibleError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends)
 
 
@@ -199,7 +199,7 @@ def check_scored(dataset: Dataset, model: Model) -> None:
     Raises:
         IncompatibleError: naming the key."""
     asked = dataset.asked_by_keys()
-    for capability in sorted(asked.keys() - model.offered()):
+    for capability in sorted(asked.keys() - model.capabilities()):
         setting, mend = asked[capability]
         changes = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in mend.split())}
         raise IncompatibleError(
@@ -216,7 +216,7 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
     Raises:
         IncompatibleError: naming the key that holds it.
     """
-    parts = list(held(component, where))
+    parts = list(held_components(component, where))
     models = [(path, part) for path, part in parts if isinstance(part, Model)]
     methods = [(path, part) for path, part in parts if isinstance(part, Inference)]
     victim = models[0][1] if models else model
@@ -239,7 +239,7 @@ def check_gradients(inference: Inference, where: str, model: Model) -> None:
 
     Raises:
         IncompatibleError: naming the key that holds one."""
-    for path, part in held(inference, where):
+    for path, part in held_components(inference, where):
         if isinstance(part, Gradient):
             check_gradient(part, path, model, inference)
         elif isinstance(part, Inference):
@@ -253,10 +253,12 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
     Raises:
         IncompatibleError: naming what is lacking.
     """
-    offered = inference.made() or model.offered()
+    offered = inference.variational_capabilities() or model.capabilities()
     if lacking := gradient.needs - offered:
-        who = f"the q(θ) of inference={inference.name}" if inference.made() else f"model={model.name}"
-        others = () if inference.made() else (Offer("model", "models that have it"),)
+        who = (
+            f"the q(θ) of inference={inference.name}" if inference.variational_capabilities() else f"model={model.name}"
+        )
+        others = () if inference.variational_capabilities() else (Offer("model", "models that have it"),)
         raise IncompatibleError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks",
             Offer("gradient", "gradients that fit it", where=where),

@@ -20,7 +20,7 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     drawn = {}
     for spec in study.figures:
         rows: list[dict[str, Any]] = []
-        names, preset = study.named(spec)
+        names, preset = study.row_labels(spec)
         for laid in tables:
             across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
             if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AXES = {"steps": "iteration", "seconds": "seconds of training"}
 
 
-def trained(lines: list[Line]) -> Iterator[tuple[Line, float]]:
+def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
     """Each line with the seconds that its replicate has trained until then: evaluations before it are not among them."""
     clock: dict[int, float] = {}  # of the last line
     spent: dict[int, float] = {}
@@ -41,13 +41,13 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
     drawn = {}
     for spec in study.evolutions:
         lines: list[dict[str, Any]] = []
-        names, preset = study.named(spec)
+        names, preset = study.row_labels(spec)
         shown = names.keys() | {spec.less}
         for run in snapshot.runs:
             facts = None if run.refused or run.row not in shown else snapshot.facts(run)
             if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
                 continue
-            for line, seconds in trained(readable_lines(snapshot.folder(run))):
+            for line, seconds in training_seconds(readable_lines(snapshot.folder(run))):
                 if line["phase"] == "train":
                     continue
                 at = seconds if spec.against == "seconds" else line["step"]

@@ -18,7 +18,7 @@ class Picture(NamedTuple):
     chart: dict[str, Any]
 
 
-def marked(figure: Figure) -> Figure:
+def mark_smoke(figure: Figure) -> Figure:
     """The figure with ``SMOKE`` across it, pale, so that no slide that shows it can be taken for a result."""
     figure.text(
         0.5, 0.5, SMOKE, fontsize=32, color="#b2182b", alpha=0.25, rotation=20, ha="center", va="center", zorder=10

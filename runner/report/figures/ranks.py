@@ -21,7 +21,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.figures.picture import Picture
 from runner.report.results import Laid
-from runner.report.verdicts import LEVEL, compare, holm, numbered
+from runner.report.verdicts import LEVEL, compare, holm, scores_by_replicate
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
 
@@ -71,7 +71,7 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
         distance = critical_difference(k, n)
         alike = {frozenset({names[i], names[j]}) for i, j in pairs if abs(ranks[i] - ranks[j]) <= distance}
         return Ranking(of, n, p_friedman, distance, alike)
-    values = [numbered(column.tolist()) for column in table.T]
+    values = [scores_by_replicate(column.tolist()) for column in table.T]
     tested = {f"{i} {j}": compare(values[i], values[j], None) for i, j in pairs}
     kept = [tuple(map(int, key.split())) for key, pair in holm(tested).items() if not pair.p_holm <= LEVEL]
     return Ranking(of, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in kept})
@@ -92,7 +92,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     drawn = {}
     for spec in study.ranks:
         laid = next(t for t in tables if t.spec.name == spec.table)
-        names, preset = study.named(spec)
+        names, preset = study.row_labels(spec)
         scores = _blocks(spec, laid, list(names))
         n = len(next(iter(scores.values()), []))
         if len(scores) < FEWEST_ROWS or n < FEWEST_BLOCKS:

@@ -24,7 +24,7 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
 
     drawn = {}
     for spec in study.spreads:
-        names, _ = study.named(spec)
+        names, _ = study.row_labels(spec)
         lines: list[dict[str, Any]] = []
         for metric in spec.metrics:
             laid = next(t for t in tables if metric in t.spec.metrics)
@@ -37,7 +37,7 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
         if not lines:
             continue
         table = pd.DataFrame(lines)
-        marked = {(names[row], group) for row, group in _chosen(snapshot) if row in names}
+        marked = {(names[row], group) for row, group in _selected_beta_runs(snapshot) if row in names}
         groups = set(table["group"])
         if groups == {""}:
             marked = {(name, "") for name, _ in marked}
@@ -54,7 +54,7 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
     return drawn
 
 
-def _chosen(snapshot: Snapshot | None) -> set[tuple[str, str]]:
+def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:
     """Row and column of each run that has the β which a run beside it has chosen for the same filter."""
     if snapshot is None:
         return set()

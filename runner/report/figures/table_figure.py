@@ -32,13 +32,13 @@ def table_figure(laid: Laid) -> Figure:
     previous = None
     for row, cells in laid.rows:
         y += LINE
-        if previous is not None and row.printed != previous:
+        if previous is not None and row.published_label != previous:
             ax.plot([0, width], [y - LINE / 2] * 2, color=RULE, linewidth=0.6)
-        previous = row.printed
+        previous = row.published_label
         ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
         ax.text(LABEL - 0.1, y, row.preset, fontsize=7.5, color=GREY, va="center", ha="right")
         for j, cell in enumerate(cells):
-            x, text = LABEL + column * (j + 0.5), cell.shown(laid.spec)
+            x, text = LABEL + column * (j + 0.5), cell.format(laid.spec)
             if not text:
                 ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
             else:

@@ -8,9 +8,7 @@ from known_targets import z_score
 
 def attack(probability=0.1, sd=100.0, seed=0, **keys):
     problem, rng = load("wiener_velocity", seed, **keys)
-    return problem, problem.attacked(
-        component("attacker", "gaussian_contamination", probability=probability, sd=sd), rng
-    )
+    return problem, problem.attack(component("attacker", "gaussian_contamination", probability=probability, sd=sd), rng)
 
 
 def test_noise_is_added_to_the_share_of_observations_asked_for():
@@ -38,7 +36,7 @@ def test_the_clean_observations_and_the_states_stay_as_they_were():
 def test_its_draws_come_from_the_attack_stream_alone():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
     before = {s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")}
-    problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    problem.attack(component("attacker", "gaussian_contamination"), rng)
     assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
 
 

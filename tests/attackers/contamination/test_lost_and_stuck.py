@@ -11,7 +11,7 @@ from components.contracts.sequences import Clean
 
 def attacked(name, seed=0, replicates=60, n_steps=500, **keys):
     problem, rng = load("wiener_velocity", seed, replicates=replicates, n_steps=n_steps)
-    return problem, problem.attacked(component("attacker", name, **keys), rng)
+    return problem, problem.attack(component("attacker", name, **keys), rng)
 
 
 def share(struck):
@@ -34,7 +34,7 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
     assert abs(z_score(share(hit.missing), 0.2)) < 4
     assert abs(z_score(run_lengths(hit.missing), 1.25 if run_length is None else run_length)) < 4
     assert torch.equal(hit.observations[~hit.missing], clean.observations[~hit.missing])
-    assert torch.equal(hit.missing, hit.corrupted)  # what was lost counts as corrupted, and as missing
+    assert torch.equal(hit.missing, hit.is_corrupted)  # what was lost counts as corrupted, and as missing
     told = hit.describe()
     assert told["missing"].startswith(f"{int(hit.missing.sum()):,} of")
     assert told["corrupted"] == f"{100 * float(hit.missing.double().mean()):.1f} % of observations"
@@ -43,10 +43,10 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
 def test_what_was_missing_before_is_nobodys_doing():
     problem, rng = load("local_level", replicates=20, n_steps=100, missing=0.3)
     before = problem.missing
-    hit = problem.attacked(component("attacker", "missing", probability=0.5), rng)
+    hit = problem.attack(component("attacker", "missing", probability=0.5), rng)
     assert (hit.missing[before]).all()
-    assert not hit.corrupted[before].any()
-    assert torch.equal(hit.corrupted, hit.missing & ~before)
+    assert not hit.is_corrupted[before].any()
+    assert torch.equal(hit.is_corrupted, hit.missing & ~before)
 
 
 def test_the_law_of_what_arrives_is_the_clean_one():
@@ -76,7 +76,7 @@ def test_runs_that_cannot_hold_their_share_are_refused_in_a_line(name):
 
 def test_a_stuck_sensor_repeats_its_last_value():
     problem, hit = attacked("sensor_stuck", probability=0.3, run_length=5.0)
-    struck = hit.corrupted
+    struck = hit.is_corrupted
     assert abs(z_score(share(struck), 0.3)) < 4
     assert abs(z_score(run_lengths(struck), 5.0)) < 4
     y = hit.observations
@@ -101,6 +101,6 @@ def test_draws_come_from_the_attack_stream_alone(name):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
     before = {s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")}
     clean = problem.observations.clone()
-    problem.attacked(component("attacker", name), rng)
+    problem.attack(component("attacker", name), rng)
     assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
     assert torch.equal(problem.observations, clean)

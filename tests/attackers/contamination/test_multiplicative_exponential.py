@@ -15,12 +15,12 @@ from runner.execution.rng import Streams
 
 def attacked(seed=0, **keys):
     problem, rng = load("wiener_velocity", seed, replicates=60, n_steps=500)
-    return problem, problem.attacked(component("attacker", "multiplicative_exponential", **keys), rng)
+    return problem, problem.attack(component("attacker", "multiplicative_exponential", **keys), rng)
 
 
 def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_factor():
     clean, hit = attacked(probability=0.2, scale=7.0)
-    struck = hit.corrupted
+    struck = hit.is_corrupted
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
     before, after = (clean.observations - clean.means)[struck], (hit.observations - clean.means)[struck]
     factor = after / before  # of ε alone, whatever the position
@@ -39,7 +39,7 @@ def test_extremes():
     clean, none = attacked(probability=0.0)
     assert torch.equal(none.observations, clean.observations)
     _, every = attacked(probability=1.0)
-    assert every.corrupted.all()
+    assert every.is_corrupted.all()
 
 
 def test_it_needs_to_know_the_noise():
@@ -50,9 +50,9 @@ def test_it_needs_to_know_the_noise():
 
 def test_a_missing_observation_stays_missing():
     problem, rng = load("local_level", replicates=5, n_steps=50, missing=0.4)
-    hit = problem.attacked(component("attacker", "multiplicative_exponential", probability=1.0), rng)
+    hit = problem.attack(component("attacker", "multiplicative_exponential", probability=1.0), rng)
     assert torch.equal(hit.missing, problem.missing)
-    assert torch.equal(hit.corrupted, ~problem.missing)
+    assert torch.equal(hit.is_corrupted, ~problem.missing)
 
 
 def dense(epsilon, Sigma, rate, scale):
@@ -99,7 +99,7 @@ def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
 @pytest.mark.slow  # 5 s
 def test_an_oracle_filters_with_it():
     clean, rng = load("wiener_velocity", replicates=5, n_steps=40)
-    hit = clean.attacked(component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng)
+    hit = clean.attack(component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng)
     model = component("model", "linear_gaussian_ssm").build(hit, rng)
     oracle, plain = (
         run(component("inference", name), model, hit, Streams(1)) for name in ("oracle", "bootstrap_filter")

@@ -14,7 +14,7 @@ from components.trouble import Misfit
 
 def attack(seed=0, replicates=40, n_steps=400, **keys):
     problem, rng = load("wiener_velocity", seed, replicates=replicates, n_steps=n_steps)
-    return problem, problem.attacked(component("attacker", "student_t_outliers", **keys), rng)
+    return problem, problem.attack(component("attacker", "student_t_outliers", **keys), rng)
 
 
 @pytest.mark.parametrize("df", [1.0, 3.5])
@@ -39,7 +39,7 @@ def test_the_noise_is_student_t_by_its_quantiles(mode, df):
 
 def test_one_draw_may_be_shared():
     _, hit = attack(probability=0.3, shared=True, replicates=2)
-    noise = (hit.observations - hit.means)[hit.corrupted]
+    noise = (hit.observations - hit.means)[hit.is_corrupted]
     assert (noise[:, 0] - noise[:, 1]).abs().max() < 1e-9
 
 

@@ -208,9 +208,9 @@ def test_auto_pgd_needs_no_step_size():
 
 def test_autoattack_is_its_four_attacks():
     made = prepare(*compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"]))
-    members = made.attacker.labelled
+    members = made.attacker.members_by_label
     assert [(m.name, m.measure()) for m in members.values()] == [(n, "linf") for n in ("apgd", "apgd", "fab", "square")]
     first, second, fab, square = members.values()
     assert (first.criterion, first.n_targets, first.steps) == ("cross_entropy", None, 100)
     assert (second.criterion, second.n_targets, fab.n_targets, square.queries) == ("dlr", 9, 9, 5000)
-    assert made.attacker.known() == "white box"
+    assert made.attacker.knowledge_used() == "white box"

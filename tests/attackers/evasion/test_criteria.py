@@ -9,7 +9,7 @@ import torch
 from small_victims import F64, Softmax, generator, images
 
 from components.attackers.attacked import Attacked
-from components.attackers.criteria import CRITERIA, SPREAD, certainty, summed, summed_slope
+from components.attackers.criteria import CRITERIA, SPREAD, certainty, log_likelihood, summed_slope
 from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
 from components.trouble import Misfit
@@ -47,7 +47,7 @@ def test_labels_of_several_tasks_and_missing_ones():
         assert torch.equal(both[3:], torch.minimum(*alone)[3:])
     log_p = logits[0].log_softmax(-1)  # [B, T, C]
     told = [sum(float(log_p[b, t, y[b, t]]) for t in (0, 1) if y[b, t] >= 0) for b in range(6)]
-    torch.testing.assert_close(summed(Categorical(logits), y), torch.tensor(told, dtype=F64))
+    torch.testing.assert_close(log_likelihood(Categorical(logits), y), torch.tensor(told, dtype=F64))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -97,7 +97,7 @@ def test_a_confident_network_hides_from_no_criterion(scale, norm):
     y = torch.zeros(50, 1, dtype=torch.long)
     model = Confident(scale)
     victim = Attacked(model, (0.0, 1.0))
-    assert float(summed(model.predict(x, generator()), y).abs().max()) == 0
+    assert float(log_likelihood(model.predict(x, generator()), y).abs().max()) == 0
     for name in CRITERIA:
         how = Ascent(norm, 20, 0.25, criterion=name)
         moved = ascend(victim, x, y, generator(), {"linf": 0.5, "l2": 1.0}[norm], how)
@@ -114,7 +114,7 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         y[3, 0] = y[4] = -1
         spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
         leaf = (logits * (SPREAD / spread).clamp_max(1.0)[:, None, None]).requires_grad_(True)
-        (exact,) = torch.autograd.grad(summed(Categorical(leaf), y).sum(), leaf)
+        (exact,) = torch.autograd.grad(log_likelihood(Categorical(leaf), y).sum(), leaf)
         ours = summed_slope(Categorical(logits.to(dtype)), y, soften=True).double()
         size = exact.abs().amax((0, 2, 3), keepdim=True).clamp_min(1e-300)
         torch.testing.assert_close(ours / size, exact / size, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-6)
@@ -132,10 +132,10 @@ def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
     y = torch.randint(4, (40, 2), generator=generator(6))
     y[::4, 1] = -1
     predictive = Categorical(logits)
-    torch.testing.assert_close(certainty(predictive, y), -(-summed(predictive, y)).log())
+    torch.testing.assert_close(certainty(predictive, y), -(-log_likelihood(predictive, y)).log())
     sure = Categorical(torch.tensor([[200.0, 0.0], [300.0, 0.0], [1e7, 0.0]])[None, :, None])
     zeros = torch.zeros(3, 1, dtype=torch.long)
-    assert summed(sure, zeros).tolist() == [0, 0, 0]
+    assert log_likelihood(sure, zeros).tolist() == [0, 0, 0]
     torch.testing.assert_close(certainty(sure, zeros), torch.tensor([200.0, 300.0, 1e7]))
 
 

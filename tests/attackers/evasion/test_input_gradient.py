@@ -56,7 +56,7 @@ def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
         for posterior, blocks in posteriors(problem, activation, widths):
             x, y = problem.test.x.repeat(blocks, 1), problem.test.y.repeat(blocks, 1)
             y[::5] = -1
-            assert posterior.reversed(x, generator()) is not None
+            assert posterior.reverse(x, generator()) is not None
             at = x.clone().requires_grad_()
             objective = CRITERIA[criterion](posterior.predict(at, generator()), y)
             (literal,) = torch.autograd.grad(objective.sum(), at)
@@ -106,11 +106,11 @@ def test_convolutions_and_weighted_draws_are_followed_along_a_graph():
     problem = classes(n=20, n_inputs=16, n_classes=3)
     problem.image_shape = (4, 4)
     cnn = component("model", "cnn", channels=[2], widths=[4]).build(problem, Streams(0))
-    assert PointEstimate(cnn).reversed(problem.test.x, generator()) is None
+    assert PointEstimate(cnn).reverse(problem.test.x, generator()) is None
     plain = network(problem)
     theta = torch.randn(1, 4, plain.dim, generator=generator(), dtype=F64)
     weighted = Draws(theta, theta[:, 0], model=plain, log_weights=torch.zeros(1, 4, dtype=F64))
-    assert weighted.reversed(problem.test.x, generator()) is None
+    assert weighted.reverse(problem.test.x, generator()) is None
     for posterior in (PointEstimate(cnn), weighted):
         assert Attacked(posterior).input_gradient(problem.test.x, problem.test.y, generator()).isfinite().all()
 
@@ -146,7 +146,7 @@ def trained():
 def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
     problem, posterior = trained
     x, y = problem.test.x, problem.test.y
-    exact, rounded = (Attacked(posterior).rounded(p) for p in ("full", "bfloat16"))
+    exact, rounded = (Attacked(posterior).round_gradient(p) for p in ("full", "bfloat16"))
     one, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
     assert other.dtype == x.dtype
     assert not torch.equal(one, other)
@@ -199,11 +199,11 @@ def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused
     x, y = problem.test.x, problem.test.y
     for posterior, blocks in posteriors(classes(n=40, n_inputs=7, n_classes=4)):
         single = Attacked(posterior).input_gradient(x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator())
-        rounded = Attacked(posterior).rounded("bfloat16")
+        rounded = Attacked(posterior).round_gradient("bfloat16")
         ours = rounded.input_gradient(x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator())
         assert float((ours - single).norm() / single.norm()) < 0.05
     with pytest.raises(Misfit, match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format"):
-        Attacked(Softmax()).rounded("bfloat16")
+        Attacked(Softmax()).round_gradient("bfloat16")
 
 
 @pytest.mark.parametrize("has", [True, False])

@@ -41,7 +41,7 @@ def victim():
 def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
     """Rows, initial values and minibatches from the attack stream alone: the training written out gives the same x'."""
     problem, posterior, _ = victim
-    ours = transfer(share=0.4).informed(problem, Streams(3))
+    ours = transfer(share=0.4).with_problem(problem, Streams(3))
     streams = Streams(3)
 
     def stream(name, index):
@@ -72,12 +72,12 @@ def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim
     problem, posterior, _ = victim
     rng = Streams(1)
     before = rng.state()
-    first, second = (transfer().informed(problem, rng) for _ in range(2))
+    first, second = (transfer().with_problem(problem, rng) for _ in range(2))
     assert all(torch.equal(before[name], state) for name, state in rng.state().items())
-    assert first.informed(problem, rng) is first
+    assert first.with_problem(problem, rng) is first
     x, y, seen = problem.test.x, problem.test.y, Attacked(posterior, problem.bounds)
     assert torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1))
-    other = transfer().informed(problem, Streams(2))
+    other = transfer().with_problem(problem, Streams(2))
     assert not torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), other.perturb(seen, x, y, Streams(0), 0.1))
 
 
@@ -132,13 +132,13 @@ def test_a_defence_may_train_against_it(victim):
     problem, posterior, _ = victim
     threatened = replace(problem, attacker=transfer())
     rng = Streams(0)
-    attacked = TrainingThreat(threatened, 0.1, rng).attacked(posterior, problem.train, rng)
+    attacked = TrainingThreat(threatened, 0.1, rng).attack(posterior, problem.train, rng)
     assert 0 < float((attacked - problem.train.x).abs().max()) <= 0.1 + 1e-9
 
 
 def test_mistakes_are_one_clear_line(victim):
     problem, posterior, rng = victim
     with pytest.raises(Misfit, match=r"attacker.share: 0.001 of the 300 rows of small is none"):
-        transfer(share=0.001).informed(problem, rng)
+        transfer(share=0.001).with_problem(problem, rng)
     with pytest.raises(Misfit, match="has no surrogate yet"):
         transfer().perturb(Attacked(posterior), problem.test.x, problem.test.y, rng, 0.1)

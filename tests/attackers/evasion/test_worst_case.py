@@ -100,7 +100,7 @@ def test_a_worst_case_that_is_none_fails_its_check():
 
 def test_names_of_members_tell_two_of_a_kind_apart():
     attack = several(member("pgd"), member("pgd", criterion="margin"), member("fgsm"), member("fgsm"))
-    assert list(attack.labelled) == ["pgd criterion=cross_entropy", "pgd criterion=margin", "fgsm", "fgsm (4)"]
+    assert list(attack.members_by_label) == ["pgd criterion=cross_entropy", "pgd criterion=margin", "fgsm", "fgsm (4)"]
 
 
 def test_members_keep_their_own_expectation():

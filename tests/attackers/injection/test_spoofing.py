@@ -21,7 +21,7 @@ class OnlyErrors:
     """A victim that answers with its error and has no gradient to give."""
 
     def __init__(self, of):
-        self.of, self.observations, self.seen, self.asked = of, of.observations, of.seen, 0
+        self.of, self.observations, self.is_observed, self.asked = of, of.observations, of.is_observed, 0
 
     def error(self, u):
         self.asked += 1
@@ -46,7 +46,7 @@ def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error
 
 def test_the_error_is_the_mean_square_over_times_and_states():
     p = problem(8, 2)
-    mean = victim(p).filtered(torch.zeros_like(p.observations)).mean
+    mean = victim(p).filter(torch.zeros_like(p.observations)).mean
     literal = ((p.states - mean) ** 2).mean((1, 2))
     torch.testing.assert_close(victim(p).error(torch.zeros_like(p.observations)), literal)
     square = (p.states**2).mean(1)
@@ -58,7 +58,7 @@ def test_shifts_are_in_units_of_the_noise():
     p = problem(4, 2)
     v = victim(p)
     u = torch.randn(p.observations.shape, generator=torch.Generator().manual_seed(2), dtype=F64)
-    delta = v.shifted(u) - p.observations
+    delta = v.shift(u) - p.observations
     length = torch.einsum("rti,ij,rtj->rt", delta, torch.linalg.inv(p.system.Sigma), delta).sqrt()
     torch.testing.assert_close(length, u.norm(dim=-1))
 
@@ -92,7 +92,7 @@ def test_he_keeps_to_his_budget_and_to_his_times(access):
         assert float(found.norm(dim=-1).max()) <= eps * (1 + 1e-12)
         assert not found[~struck].any()
         assert not found[p.missing].any()
-    assert torch.equal(v.shifted(found).isnan(), p.observations.isnan())
+    assert torch.equal(v.shift(found).isnan(), p.observations.isnan())
     assert torch.isfinite(v.error(found)).all()
     assert not attacker.shift(v, RNG, 0.0, None).any()
 

@@ -192,6 +192,6 @@ def test_two_of_level_2_come_to_the_equilibrium():
 def test_members_take_a_seat_each():
     members = [component("attacker", "exponential_smoother"), component("attacker", "fixed_policy")]
     both = component("attacker", "together", members=members)
-    assert [player.name for player in both.seated(2)] == ["exponential_smoother", "fixed_policy"]
+    assert [player.name for player in both.assign_seats(2)] == ["exponential_smoother", "fixed_policy"]
     with pytest.raises(Misfit, match="2 players for the 1 seats"):
         game("friend_or_foe", both).opponents()

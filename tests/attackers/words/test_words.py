@@ -10,7 +10,7 @@ from small_spam import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
 from components.attackers.words.beliefs import attack_frequencies, beta_parameters, frequency_of, random_beliefs
-from components.attackers.words.changes import change_sets, changed, possible
+from components.attackers.words.changes import change_sets, flip_words, possible
 from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
 from components.contracts.predictive import Categorical
@@ -29,7 +29,7 @@ def test_sets_lead_to_every_neighbour_once(direction, most):
     assert len(sets) == sum(math.comb(5, i) for i in range(most + 1))
     found = [
         z
-        for z, can in zip(rows(changed(x.expand(len(sets), -1), sets)), possible(x, sets, direction)[0], strict=True)
+        for z, can in zip(rows(flip_words(x.expand(len(sets), -1), sets)), possible(x, sets, direction)[0], strict=True)
         if can
     ]
     assert sorted(found) == sorted(neighbours(rows(x)[0], most, direction))
@@ -206,7 +206,7 @@ def test_ara_draws_with_the_frequencies_of_3_12():
     sent = rows(ara.perturb(victim, x, torch.ones(4000, 1, dtype=torch.long), Streams(0), 2))
     sets = change_sets(5, 2)
     p = ara.frequencies(victim, x[:1], 2, 20_000, torch.Generator().manual_seed(0))[0]
-    for z, value in zip(rows(changed(x[: len(sets)], sets)), p.tolist(), strict=True):
+    for z, value in zip(rows(flip_words(x[: len(sets)], sets)), p.tolist(), strict=True):
         assert abs(sent.count(z) / 4000 - value) < 4 * math.sqrt(value * (1 - value) * (1 / 4000 + 1 / 20_000)) + 1e-12
 
 

@@ -51,7 +51,7 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     s = environment.reset(replicates, g)
     for _ in range(steps):
         a, b = torch.randint(0, 4, (replicates,), generator=g), torch.randint(0, 2, (replicates, 1), generator=g)
-        shown, seen = environment.shown(s, a)
+        shown, seen = environment.observe(s, a)
         r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
         over = []
         for i, room in enumerate(rooms):
@@ -108,7 +108,7 @@ def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
         total = episode.play(standing, rng, choose, done.append)["reward"]
         assert total.tolist() == [reward] * 3
         assert len(done) == count
-        assert torch.equal(standing.earned, total[:, None])
+        assert torch.equal(standing.rewards_so_far, total[:, None])
         assert standing.s.tolist() == [10, 10, 10]  # back where she starts
 
 

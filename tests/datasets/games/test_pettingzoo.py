@@ -65,7 +65,7 @@ def test_it_plays_as_the_environment_does(players, agent):
             assert world.features(outcome.s_next)[i].tolist() == seen["p0"].tolist()
             assert bool(outcome.done[i]) is not bool(twin.agents)
         s = outcome.s_next
-    assert torch.equal(world.shown(s, a).targets.argmax(1), a)
+    assert torch.equal(world.observe(s, a).targets.argmax(1), a)
 
 
 def test_a_truncation_is_no_end_at_the_horizon_or_before_it():
@@ -111,7 +111,7 @@ def test_a_killed_run_goes_on_bit_by_bit(make_job, tmp_path, killed):
     job = make_job(*RUN, *SMALL, "dataset.kwargs={stops: ends}", "dataset.horizon=4")
     problem, rng, state = begun(job)
     whole = played(job, problem, rng, state, 0, 8)
-    expected, rewards = content(whole, rng), whole.standing.earned
+    expected, rewards = content(whole, rng), whole.standing.rewards_so_far
     assert rewards.shape == (3, 8)
     assert len(rewards.unique()) > 5
 
@@ -238,7 +238,7 @@ def test_players_may_be_numbers(make_job):
     numbers = ["dataset.env=parallel_envs:Odd", "dataset.kwargs={odd: none, players: [0, 1, 2]}", *SMALL[1:]]
     problem, rng, state = begun(job := make_job(*RUN, *numbers, "dataset.agent=2"))
     assert job.dataset.agent == 2
-    assert played(job, problem, rng, state, 0, 2).standing.earned.tolist() == [[3.0, 3.0]] * 3
+    assert played(job, problem, rng, state, 0, 2).standing.rewards_so_far.tolist() == [[3.0, 3.0]] * 3
     with pytest.raises(Misfit, match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2"):
         begun(make_job(*RUN, *numbers, "dataset.agent=3"))
 

@@ -95,7 +95,7 @@ class Positions:
 def test_blotto(n, k, M):
     world = environment("blotto", positions=n, resources=k, attackers=M)
     walk(world, [Positions(n, k) for _ in range(40)], 60)
-    assert world.shown(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets.sum() == pytest.approx(1)
+    assert world.observe(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets.sum() == pytest.approx(1)
 
 
 class Grid:
@@ -189,9 +189,7 @@ def test_broken_environments_are_caught(broken, monkeypatch):
         with pytest.raises(AssertionError):
             walk(wrong, [Positions(3, 2) for _ in range(40)], 5)
     elif broken == "border":
-        monkeypatch.setattr(
-            CoinEnvironment, "moved", lambda self, cell, a: (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9
-        )
+        monkeypatch.setattr(CoinEnvironment, "move", lambda self, cell, a: (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9)
         world = environment("coin_game", size=3)
         with pytest.raises(AssertionError):
             walk(world, [Grid(3, "split", [0, 6, 2, 8]) for _ in range(40)], 12, look=lambda twin, s: twin.at(s))

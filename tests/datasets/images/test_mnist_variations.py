@@ -16,7 +16,7 @@ from small_problems import component
 from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
-from components.datasets.images.mnist_variations import composed, patches, photographs
+from components.datasets.images.mnist_variations import overlay, patches, photographs
 from components.trouble import DataUnavailable, SimulatedData
 from runner.execution.rng import Streams
 
@@ -56,9 +56,9 @@ def test_read_idx(tmp_path):
 
 def test_ink_hides_the_background_and_paper_shows_it():
     background = np.random.default_rng(0).random((5, 28, 28))
-    assert np.array_equal(composed(np.zeros_like(background), background), background)
-    assert np.array_equal(composed(np.ones_like(background), background), np.ones_like(background))
-    half = composed(np.full_like(background, 0.5), background)
+    assert np.array_equal(overlay(np.zeros_like(background), background), background)
+    assert np.array_equal(overlay(np.ones_like(background), background), np.ones_like(background))
+    half = overlay(np.full_like(background, 0.5), background)
     assert np.allclose(half, 0.5 + 0.5 * background)
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images import omniglot
-from components.datasets.images.omniglot import averaged, read_parts, read_whole
+from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
 from runner.execution.rng import Streams
 
@@ -41,8 +41,8 @@ def test_means_over_squares():
     images = np.random.default_rng(0).random((3, 105, 105)) > 0.5
     fine = images.repeat(4, 1).repeat(4, 2)  # [3, 420, 420]
     expected = fine.reshape(3, 28, 15, 28, 15).mean((2, 4))
-    np.testing.assert_allclose(averaged(images, 28), expected, atol=1e-6)
-    assert averaged(np.ones((1, 105, 105)), 28).max() <= 1
+    np.testing.assert_allclose(average_pixels(images, 28), expected, atol=1e-6)
+    assert average_pixels(np.ones((1, 105, 105)), 28).max() <= 1
 
 
 def archive(folder: Path, name: str, scans: dict[str, np.ndarray]) -> Path:

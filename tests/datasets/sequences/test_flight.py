@@ -46,7 +46,7 @@ def test_released_medians_are_those_that_the_published_weights_came_from():
 def test_released_noise_is_one_t_draw_for_both_dimensions_in_place_of_the_gaussian():
     problem = released(0.3, observed="first")
     noise = ((problem.observations - problem.means) / 20)[0]
-    hit = problem.corrupted[0]
+    hit = problem.is_corrupted[0]
     assert (noise[hit, 0] - noise[hit, 1]).abs().max() < 1e-6
     assert abs(float(hit.double().mean()) - 0.3) < 0.04
     random = np.random.RandomState(1992)
@@ -68,7 +68,7 @@ def test_replicates_have_their_own_observations_or_the_first():
     assert not torch.equal(own.observations[0], own.observations[1])
     first = released(replicates=3, observed="first", scored_on="first")
     assert torch.equal(first.observations[2], first.scoring.against)
-    attacked = first.attacked(component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1])
+    attacked = first.attack(component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1])
     assert torch.equal(attacked.observations, first.observations)  # it came corrupted
 
 
@@ -88,7 +88,7 @@ def test_wiener_released_is_the_literal_simulation():
             Y[-1] = Y[-1] + 100 * random.randn(2, 1)
     np.testing.assert_allclose(problem.states[0].numpy(), np.stack(X)[..., 0], rtol=1e-12)
     np.testing.assert_allclose(problem.observations[1].numpy(), np.stack(Y)[..., 0], rtol=1e-12)
-    assert not problem.corrupted[:, 0].any()
+    assert not problem.is_corrupted[:, 0].any()
 
 
 def test_the_prior_mean_of_a_filter_moves_no_state():
@@ -115,7 +115,7 @@ def test_the_three_maps_give_scores_within_three_per_cent_at_the_size_of_table_d
         problem, rng = load(
             "tan", 0, 50, torch.float32, realisation="released", rate=0.1, n_steps=2001, dem=dem, **keys
         )
-        problem = problem.attacked(component("attacker", "student_t_outliers", probability=0.1, shared=True), rng)
+        problem = problem.attack(component("attacker", "student_t_outliers", probability=0.1, shared=True), rng)
         model = component("model", "tan").build(problem, rng)
         inference = component("inference", "beta_bootstrap_filter", particles=3000, resampling="multinomial", beta=0.05)
         scores[dem] = problem.score(run(inference, model, problem, Streams(1)), rng)["medae"]

@@ -72,7 +72,7 @@ def test_hmm_sim_with_one_state_draws_from_its_row():
 @pytest.mark.parametrize("standardise", ["train", "record", "none"])
 def test_co2_in_units_of_what_it_is_standardised_by(standardise):
     problem, _ = load("co2", simulated=True, standardise=standardise)
-    record = co2.simulated()
+    record = co2.simulate_record()
     seen = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
     assert problem.name == "co2-sim"
     assert problem.observations.shape == (1, 120, 1)

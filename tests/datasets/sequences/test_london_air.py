@@ -31,7 +31,7 @@ def small_network() -> SensorNetwork:
 
 def test_the_rule_is_what_the_yaml_says():
     network = small_network()
-    found = network.contaminated(hours=20, threshold=10.0, max_level=17.0, max_missing=0.05)
+    found = network.contaminated_windows(hours=20, threshold=10.0, max_level=17.0, max_missing=0.05)
     assert found[:2] == [
         Window(2, 0, 5),
         Window(4, 20, 3),
@@ -44,14 +44,14 @@ def test_the_rule_is_what_the_yaml_says():
         literal[s] = [sum(a > 10 * sd for a in apart[start : start + 20]) for start in (0, 20)]
     assert all(w.outlying == max(literal[w.sensor]) for w in found if w.sensor != 1)
     assert next(w for w in found if w.sensor == 1).start == 20  # one of twenty missing is not less than 5 %
-    high = network.contaminated(hours=20, threshold=10.0, max_level=99.0, max_missing=0.05)
+    high = network.contaminated_windows(hours=20, threshold=10.0, max_level=99.0, max_missing=0.05)
     assert high[1] == Window(5, 40, 4)
 
 
 def test_hours_at_which_few_sensors_report_are_in_no_window():
     network = small_network()
     network.values[2, 2:] = math.nan
-    assert all(w.start != 0 for w in network.contaminated(20, 10.0, 17.0, 1.0))
+    assert all(w.start != 0 for w in network.contaminated_windows(20, 10.0, 17.0, 1.0))
 
 
 def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):

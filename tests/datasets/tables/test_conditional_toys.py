@@ -19,7 +19,7 @@ from runner.execution.rng import Streams
 def test_moments_of_the_heteroscedastic_law():
     g = torch.Generator().manual_seed(0)
     x = torch.full((200_000,), 1.3, dtype=torch.float64)
-    y = HeteroscedasticToy.drawn(x, g)
+    y = HeteroscedasticToy.sample_labels(x, g)
     assert float(y.mean()) == pytest.approx(7 * math.sin(1.3), abs=0.03)
     assert float(y.std()) == pytest.approx(3 * abs(math.cos(0.65)), abs=0.02)
 
@@ -27,7 +27,7 @@ def test_moments_of_the_heteroscedastic_law():
 def test_branches_of_the_bimodal_law():
     g = torch.Generator().manual_seed(0)
     x = torch.full((200_000,), -0.4, dtype=torch.float64)
-    y = BimodalToy.drawn(x, g)
+    y = BimodalToy.sample_labels(x, g)
     upper = y > 2.5
     assert float(upper.double().mean()) == pytest.approx(0.5, abs=0.01)
     assert float(y[upper].mean()) == pytest.approx(10 * math.cos(0.4), abs=0.02)
@@ -56,7 +56,7 @@ class Says:
 
     def predict(self, x, generator):
         at = self.law(x)
-        return at.rescaled(-self.problem.y_mean / self.problem.y_std, 1 / self.problem.y_std)
+        return at.rescale(-self.problem.y_mean / self.problem.y_std, 1 / self.problem.y_std)
 
 
 @pytest.mark.parametrize(("name", "oracle"), [("heteroscedastic_toy", 1.57), ("bimodal_toy", 2.07)])

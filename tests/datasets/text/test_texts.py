@@ -80,9 +80,9 @@ def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
     raw, _ = load("csv", path=path, targets=[], split="part", standardise=False)
     torch.testing.assert_close(raw.test.x[0], torch.tensor(rows[30], dtype=torch.float64))
     dataset = component("dataset", "csv", path=path, targets=[])
-    assert (dataset.poses(), dataset.holds(), dataset.labelled()) == ("unlabelled", "real", None)
+    assert (dataset.poses(), dataset.holds(), dataset.target_kind()) == ("unlabelled", "real", None)
     labelled = component("dataset", "csv", path=path, targets=["a"])
-    assert (labelled.poses(), labelled.holds(), labelled.labelled()) == ("supervised", None, "real")
+    assert (labelled.poses(), labelled.holds(), labelled.target_kind()) == ("supervised", None, "real")
     with pytest.raises(Misfit, match=r"dataset.targets=y: .* has no such column; .*; of rows without labels set"):
         load("csv", path=path)
     with pytest.raises(ValueError, match=r"task: there are no labels in dataset.targets=\[\]"):

@@ -14,7 +14,7 @@ from components.contracts.roles import Setting
 from components.datasets.text import imdb
 from components.datasets.text.imdb import read_imdb, words_of
 from components.datasets.text.review_files import simulated_reviews
-from components.datasets.text.token_rows import kept, padded, subwords, vocabulary_of
+from components.datasets.text.token_rows import pad_rows, subwords, truncate_items, vocabulary_of
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
 from runner.execution.rng import Streams
 
@@ -23,8 +23,12 @@ def test_numbers_of_words_by_hand():
     texts = [("a", "b", "a"), ("c", "b", "a"), ("d",)]
     assert vocabulary_of(texts, None) == {"a": 2, "b": 3, "c": 4, "d": 5}
     assert vocabulary_of(texts, 2) == {"a": 2, "b": 3}
-    assert padded([[2, 3, 2], [], [5]], torch.float32).tolist() == [[2, 3, 2], [0, 0, 0], [5, 0, 0]]
-    assert (kept("abcd", 2, "first"), kept("abcd", 2, "last"), kept("abcd", None, "last")) == ("ab", "cd", "abcd")
+    assert pad_rows([[2, 3, 2], [], [5]], torch.float32).tolist() == [[2, 3, 2], [0, 0, 0], [5, 0, 0]]
+    assert (
+        truncate_items("abcd", 2, "first"),
+        truncate_items("abcd", 2, "last"),
+        truncate_items("abcd", None, "last"),
+    ) == ("ab", "cd", "abcd")
 
 
 def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():

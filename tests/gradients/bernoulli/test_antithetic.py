@@ -77,7 +77,7 @@ def test_arms_of_two_draws_is_disarm():
     """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1 / max(σ(α), σ(−α))."""
     arms, disarm = component("gradient", "arms", n_samples=2), component("gradient", "disarm", n_samples=1)
     alpha = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(1, 4, 3)
-    u, z = arms.coupled(alpha, Streams(0))
+    u, z = arms.couple(alpha, Streams(0))
     torch.testing.assert_close(u.sum(0), torch.ones_like(alpha))
     f = torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.testing.assert_close(arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12)
@@ -111,7 +111,7 @@ def test_arms_varies_less_than_leave_one_out_of_as_many_draws():
     for copula in ("dirichlet", "gaussian"):
         estimator = component("gradient", "arms", copula=copula)
         alpha = torch.tensor([-120.0, -40.0, 0.0, 40.0, 120.0]).reshape(1, 1, 5)
-        u, z = estimator.coupled(alpha, Streams(0))
+        u, z = estimator.couple(alpha, Streams(0))
         assert bool(estimator.slope(u, z, torch.randn(4, 1, 1), alpha).isfinite().all())
 
 

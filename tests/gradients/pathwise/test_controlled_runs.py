@@ -10,8 +10,8 @@ from small_problems import real, resumed, tensors, train
 from unlabelled_problems import real_rows
 
 from runner import CONF
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.mistakes import ConfigError
 
 VAE = component("model", "vae", latent_dim=2, widths=[3])
@@ -28,7 +28,7 @@ TABLES = {"name": "joint_cv"}
 
 def inference(name, **changes):
     values = OmegaConf.to_container(OmegaConf.load(CONF / f"inference/{name}.yaml")) | changes
-    return built("inference", filled("inference", values, "inference"), "inference")
+    return build_component("inference", fill_in("inference", values, "inference"), "inference")
 
 
 @pytest.mark.parametrize("gradient", [*LEARNING, TABLES])

@@ -15,7 +15,7 @@ from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.contracts.problems import Batch, Rows
 from components.gradients.pathwise.bound import whole_gradient
-from components.gradients.pathwise.surrogate import Derivatives, mean_path, moved, path
+from components.gradients.pathwise.surrogate import Derivatives, apply_affine, mean_path, path
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.trouble import Misfit
 from runner.execution.rng import Streams
@@ -90,7 +90,7 @@ def test_what_a_path_has_in_the_mean(full):
         expected += w * flat(found)
     found = torch.autograd.grad(mean_path(ends, a, C), parameters, retain_graph=True)
     assert torch.allclose(flat(found), expected, atol=1e-10)
-    assert torch.allclose(moved(ends, at[:, None])[:, 0], q.transform(at), atol=1e-12)
+    assert torch.allclose(apply_affine(ends, at[:, None])[:, 0], q.transform(at), atol=1e-12)
 
 
 def test_derivatives_are_those_of_torch():

@@ -9,7 +9,7 @@ from configured import component
 from torch import Tensor
 from unlabelled_problems import ppca, real_rows
 
-from components.gradients.score.log_ratio import drawn
+from components.gradients.score.log_ratio import sample_guide
 from components.gradients.score.reinforce_cv import by_draw, coefficient
 from runner.execution.rng import Streams
 
@@ -55,7 +55,7 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
     batch = rows()
     estimator = component("gradient", "vargrad", n_samples=S)
     gradients, terms, _ = estimator.estimate(module, batch, Streams(0), None)
-    draws = drawn(module, batch, S, Streams(0).noise)
+    draws = sample_guide(module, batch, S, Streams(0).noise)
     f, h = draws.f[:, 0], scores(module, draws.log_q[:, 0])  # [S], [S, P]
     printed = ((f[:, None] * h).sum(0) - f.mean() * h.sum(0)) / (S - 1)  # (5.3), (5.10): of KL
     torch.testing.assert_close(guide_part(module, gradients), -printed, **EXACT)
@@ -69,7 +69,7 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
 def test_reinforce_is_5_2_row_by_row(module):
     batch = rows(n=3, scale=2.0)
     gradients, _, _ = component("gradient", "reinforce", n_samples=S).estimate(module, batch, Streams(0), None)
-    draws = drawn(module, batch, S, Streams(0).noise)
+    draws = sample_guide(module, batch, S, Streams(0).noise)
     printed = sum((draws.f[:, b, None] * scores(module, draws.log_q[:, b])).mean(0) for b in range(3))
     torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
 
@@ -80,7 +80,7 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
     batch = rows(n=3, scale=2.0)
     estimator = component("gradient", name, n_samples=S, product="batch_sum")
     gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
-    draws = drawn(module, batch, S, Streams(0).noise)
+    draws = sample_guide(module, batch, S, Streams(0).noise)
     f, h = draws.f.sum(1), sum(scores(module, draws.log_q[:, b]) for b in range(3))  # [S], [S, P]
     printed = (f[:, None] * h).mean(0) if name == "reinforce" else ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
     torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
@@ -113,7 +113,7 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     assert float(delta.abs().max()) > 0.1
 
     many = rows(copies=1)
-    X, H = by_draw(module, many, drawn(module, many, 1000, Streams(0).noise))
+    X, H = by_draw(module, many, sample_guide(module, many, 1000, Streams(0).noise))
     found = coefficient((X * H).sum(0), H.square().sum(0))
     names = [name for name, _ in module.named_parameters()]
     sizes = [p.numel() for p in module.parameters()]
@@ -196,7 +196,7 @@ def test_a_sampled_coefficient_is_of_the_other_draws(module):
     estimator = component("gradient", "reinforce_cv", coefficient="sampled", n_samples=S)
     gradients, _, state = estimator.estimate(module, batch, Streams(0), None)
     assert state is None
-    draws = drawn(module, batch, S, Streams(0).noise)
+    draws = sample_guide(module, batch, S, Streams(0).noise)
     h = torch.stack([scores(module, draws.log_q[:, b]) for b in range(2)], 1)  # [S, B, P]
     X, H = (draws.f[..., None] * h).sum(1), h.sum(1)
     literal = torch.zeros_like(X[0])
@@ -215,7 +215,7 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
     plain, _, _ = component("gradient", "reinforce", n_samples=2).estimate(module, batch, Streams(0), None)
     first, _, state = estimator.estimate(module, batch, rng, state)
     torch.testing.assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
-    draws = drawn(module, batch, 2, Streams(0).noise)
+    draws = sample_guide(module, batch, 2, Streams(0).noise)
     X, H = by_draw(module, batch, draws)
     torch.testing.assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)
     torch.testing.assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)

@@ -9,8 +9,8 @@ from configured import component, defaults
 from small_problems import resumed, tensors, train
 from unlabelled_problems import real_rows
 
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
@@ -144,8 +144,11 @@ def test_killed_and_resumed_to_the_bit(name):
 @pytest.mark.parametrize("name", LEARNING)
 def test_inference_killed_and_resumed_from_disk_to_the_bit(name, tmp_path):
     values = {"gradient": {"name": name, **LEARNING[name]}, "n_samples": 2}
-    full = filled("inference", defaults("inference", "vi") | values, "inference")
-    inference, model = built("inference", full, "inference"), component("model", "vae", latent_dim=2, widths=[4])
+    full = fill_in("inference", defaults("inference", "vi") | values, "inference")
+    inference, model = (
+        build_component("inference", full, "inference"),
+        component("model", "vae", latent_dim=2, widths=[4]),
+    )
     problem = real_rows(n=12, batch_size=5)
     whole, _ = train(inference, model, problem, 9)
     again, _ = resumed(inference, model, problem, 9, 4, tmp_path)

@@ -9,14 +9,14 @@ from components.inference.alpha.row_scaled_gaussian import RowScaledGaussian
 from components.inference.variational.global_gaussian import JointByRows
 from components.maths.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.mistakes import ConfigError
 
 
 def full_rank(**changes):
     values = defaults("inference", "full_rank_vi") | changes
-    return built("inference", filled("inference", values, "inference"), "inference")
+    return build_component("inference", fill_in("inference", values, "inference"), "inference")
 
 
 def test_it_finds_all_covariances_of_a_conjugate_regression():

@@ -24,7 +24,7 @@ BETAS = [0.0, 0.01, 0.1, 0.8]
 
 def contaminated(replicates=4, n_steps=60, seed=0):
     problem, rng = load("wiener_velocity", seed=seed, replicates=replicates, n_steps=n_steps)
-    problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     return problem, component("model", "linear_gaussian_ssm").build(problem, rng), rng
 
 
@@ -106,10 +106,10 @@ def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_r
     assert all(torch.equal(before[name], now) for name, now in rng.state().items())
     assert other.states is problem.states
     assert not (other.observations == problem.observations).any()
-    assert 0.02 < float(other.corrupted.double().mean()) < 0.25
-    assert not torch.equal(other.corrupted, problem.corrupted)
+    assert 0.02 < float(other.is_corrupted.double().mean()) < 0.25
+    assert not torch.equal(other.is_corrupted, problem.is_corrupted)
     noise = other.observations - problem.means
-    assert abs(float(noise[~other.corrupted].std()) - 1) < 0.1
+    assert abs(float(noise[~other.is_corrupted].std()) - 1) < 0.1
     again = problem.another(rng)
     assert torch.equal(again.observations, other.observations)
 

@@ -115,13 +115,13 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
     ara = component("attacker", "ara", variance=1.0)
     base = aware.undefended
     every = neighbours((0,) * 5, 5, "insertion")
-    from components.attackers.words.changes import change_sets, changed
+    from components.attackers.words.changes import change_sets, flip_words
 
     sets, table = change_sets(5, 2), {}
     x = torch.tensor(every, dtype=torch.float64)
     p = ara.frequencies(Attacked(base), x, 2, n, torch.Generator().manual_seed(5))
     for b, row in enumerate(every):
-        ends = rows(changed(x[b : b + 1].expand(len(sets), -1), sets))
+        ends = rows(flip_words(x[b : b + 1].expand(len(sets), -1), sets))
         table |= {(row, z): float(v) for z, v in zip(ends, p[b], strict=True) if v > 0}
     found = aware.predict(x, torch.Generator().manual_seed(6)).probs[:, 0, 1]
     for b, seen in enumerate(every):

@@ -59,7 +59,7 @@ def test_attack_gives_parameters_no_gradient():
     problem = threatened("pgd", steps=3)
     network = MLP.build(problem, Streams(0))
     threat, rng = TrainingThreat(problem, 0.2), Streams(1)
-    x = threat.attacked(PointEstimate(network), problem.train, rng)
+    x = threat.attack(PointEstimate(network), problem.train, rng)
     assert all(p.grad is None and p.requires_grad for p in network.parameters())
     assert not x.requires_grad
     assert 0 < float((x - problem.train.x).abs().max()) <= 0.2 + 1e-12
@@ -71,7 +71,7 @@ def test_an_attack_that_may_stop_early_goes_on_while_training():
     network = MLP.build(problem, Streams(0))
     threat = TrainingThreat(problem, 0.2)
     assert problem.attacker.stop_when_broken
-    goes_on = threat.attacked(PointEstimate(network), problem.train, Streams(1))
+    goes_on = threat.attack(PointEstimate(network), problem.train, Streams(1))
     stops = problem.attacker.perturb(
         threat.victim(PointEstimate(network)), problem.train.x, problem.train.y, Streams(1), 0.2
     )

@@ -182,10 +182,10 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
     problem, rng = threatened(), Streams(3)
     inference = ara(chains=3, train_eps=0.2, defender_uncertainty=False)
     state = inference.init(MLP.build(problem, rng), problem, rng)
-    found = inference.attacked(state, problem.train, Streams(4))
+    found = inference.attack(state, problem.train, Streams(4))
     for k in range(3):
         alone = Particles(state.model, state.theta[k : k + 1])
-        assert torch.equal(found[k], state.threat.attacked(alone, problem.train, Streams(4)))
+        assert torch.equal(found[k], state.threat.attack(alone, problem.train, Streams(4)))
     assert not torch.equal(found[0], found[1])
 
 
@@ -239,7 +239,7 @@ def test_binary_inputs_are_attacked_by_the_experiments_attacker_alone():
     with pytest.raises(Misfit, match=r"inference.train_eps: 0.3 is not a number of changed inputs"):
         ara(train_eps=0.3, defender_uncertainty=False).init(model, problem, Streams(0))
     inference = ara(train_eps=2.0, defender_uncertainty=False)
-    attacked = inference.attacked(inference.init(model, problem, Streams(0)), problem.train, Streams(1))
+    attacked = inference.attack(inference.init(model, problem, Streams(0)), problem.train, Streams(1))
     changed = (attacked != problem.train.x).sum(-1)  # [K, B]
     assert int(changed.max()) <= 2
     assert bool((changed[:, problem.train.y[:, 0] == 0] == 0).all())

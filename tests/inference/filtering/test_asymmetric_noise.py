@@ -23,7 +23,7 @@ def scores(problem, inference, **keys):
 @pytest.mark.parametrize("scale", [100.0, 1000.0])
 def test_the_asymmetric_beta_filter_errs_least_and_covers_most(scale):
     problem, rng = load("asymmetric_wiener", seed=20, replicates=RUNS, n_steps=TIMES)
-    problem = problem.attacked(component("attacker", "multiplicative_exponential", scale=scale), rng)
+    problem = problem.attack(component("attacker", "multiplicative_exponential", scale=scale), rng)
     nmse, covered = scores(problem, "beta_bootstrap_filter", beta=0.1)
     others = [scores(problem, "bootstrap_filter")]
     others += [scores(problem, "student_t_filter", df=1.0, scale=s) for s in (1.0, 10.0)]

@@ -145,6 +145,6 @@ def test_beta_to_zero_is_the_auxiliary_filter(beta):
 
 def test_what_has_no_bound_needs_no_stabiliser_and_may_have_none():
     filters = {c: component("inference", "beta_auxiliary_filter", stabiliser=c) for c in (0.0, 0.05)}
-    assert "bounded_observation" not in filters[0.0].needed("sequence")
+    assert "bounded_observation" not in filters[0.0].required_capabilities("sequence")
     assert filters[0.05].asked_by_keys() == {"bounded_observation": "stabiliser"}
     assert not hasattr(VolatilityModule(0.0, 0.9, 0.2, torch.zeros(1)), "log_observation_bound")

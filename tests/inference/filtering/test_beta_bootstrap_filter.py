@@ -87,7 +87,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
 
 def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
     problem, rng = load("wiener_velocity", replicates=8, n_steps=150)
-    problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     nmse, coverage = {}, {}
     for name in ("kalman", "bootstrap_filter", "beta_bootstrap_filter"):
@@ -104,7 +104,7 @@ def test_published_picture():
     """Boustati Fig. 6.1 and Table D.1 at p_c = 0.1: NMSE about 10 and 100 times smaller than BPF and Kalman filter, and
     coverage near 0.9 for β in [0.01, 0.2]."""
     problem, rng = load("wiener_velocity", replicates=20)
-    problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     scores = {}
     for name, keys in [("kalman", {}), ("bootstrap_filter", {})]:

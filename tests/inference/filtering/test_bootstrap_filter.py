@@ -133,7 +133,7 @@ def test_oracle_without_an_attacker_is_the_gaussian_model_and_with_one_the_liter
     plain = component("model", "linear_gaussian_ssm").build(problem, rng)
     x, y = plain.init((2, 7), rng.init), problem.observations[:, 0]
     torch.testing.assert_close(oracle.build(problem, rng).log_observation(y, x, 1), plain.log_observation(y, x, 1))
-    attacked = problem.attacked(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
+    attacked = problem.attack(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
     got = oracle.build(attacked, rng).log_observation(y, x, 1)
     for r in range(2):
         for n in range(7):

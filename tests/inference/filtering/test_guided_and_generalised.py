@@ -13,7 +13,7 @@ from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.contracts.sequences import Observation
-from components.inference.filtering.guided import proposed
+from components.inference.filtering.guided import propose
 from components.inference.filtering.losses import (
     log_beta_bound,
     log_beta_likelihood,
@@ -53,8 +53,8 @@ def drawn():
 
 def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
     model, (x, batch) = LinearGaussianModule(system()), drawn()
-    a = proposed(model, batch, x, Streams(4), "optimal")
-    b = proposed(model, batch, x, Streams(4), "linearised")
+    a = propose(model, batch, x, Streams(4), "optimal")
+    b = propose(model, batch, x, Streams(4), "linearised")
     torch.testing.assert_close(a.x, b.x)  # the same normals through the same factors
     for q in (a, b):  # g f / q is p(y | x_{t−1}), whatever was drawn
         weight = q.log_ratio + model.log_observation(batch.y, q.x, 1)
@@ -214,7 +214,7 @@ def test_sizes_below_zero_are_refused_by_name():
 
 def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
-    attacked = problem.attacked(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
+    attacked = problem.attack(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
     for data in (problem, attacked):
         oracle = component("inference", "oracle", particles=200)
         got = run(oracle, component("model", "linear_gaussian_ssm").build(data, rng), data, Streams(1))
@@ -229,7 +229,7 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
     attacker = component(
         "attacker", "student_t_outliers", probability=0.3, df=1.0, scale=20.0, mode="replace", shared=False
     )
-    attacked = problem.attacked(attacker, rng)
+    attacked = problem.attack(attacker, rng)
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
     oracle = component("inference", "oracle", particles=10)
     state = oracle.init(model, attacked, rng)
@@ -247,7 +247,7 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
 def test_oracle_of_lost_observations_is_the_bootstrap_filter():
     """Where they are lost whatever they are, nothing is known from that they are: the clean law is exact."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
-    lost = problem.attacked(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
+    lost = problem.attack(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
     assert lost.missing.any()
     model = component("model", "linear_gaussian_ssm").build(lost, rng)
     got, exact = (
@@ -295,7 +295,7 @@ def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
 
 def test_oracle_refuses_an_attacker_without_a_law():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
-    attacked = problem.attacked(component("attacker", "sensor_stuck"), rng)
+    attacked = problem.attack(component("attacker", "sensor_stuck"), rng)
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
     with pytest.raises(Misfit, match="attacker=sensor_stuck does not say by what law"):
         component("inference", "oracle").init(model, attacked, rng)
@@ -326,7 +326,7 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
             return log_huber_likelihood(model, batch, some, 1.3)
         if name in ("joint", "product"):
             return log_student_t(model, batch, some, 2.0, name == "joint", None)
-        attacked = problem.attacked(component("attacker", name, probability=0.3, **LAWS[name]), Streams(0))
+        attacked = problem.attack(component("attacker", name, probability=0.3, **LAWS[name]), Streams(0))
         several = replace(attacked, observations=attacked.observations.expand(len(some), -1, -1))
         state = component("inference", "oracle", particles=7).init(model, several, Streams(0))
         return state.model.log_observation(batch.y, some, 5)
@@ -346,6 +346,6 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
     g = torch.Generator().manual_seed(1)
     before = problem.states[:, 3:4] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
     batch = Observation(5, problem.observations[:, 4])
-    a, b = (proposed(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
+    a, b = (propose(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
     torch.testing.assert_close(a.x, b.x)
     torch.testing.assert_close(a.log_ratio, b.log_ratio)

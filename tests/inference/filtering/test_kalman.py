@@ -73,7 +73,7 @@ def test_errors_on_clean_data_have_the_variance_the_filter_says():
 
 def test_contamination_breaks_its_calibration():
     problem, rng = load("wiener_velocity", replicates=20, n_steps=200)
-    attacked = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    attacked = problem.attack(component("attacker", "gaussian_contamination"), rng)
     kalman, model = component("inference", "kalman"), component("model", "linear_gaussian_ssm")
     clean = problem.score(run(kalman, model.build(problem, rng), problem, rng), rng)
     hit = attacked.score(run(kalman, model.build(attacked, rng), attacked, rng), rng)

@@ -148,7 +148,7 @@ def test_without_the_truth_only_predictions_are_scored():
 
 def test_what_is_missing_is_not_corrupted():
     problem, rng = load("local_level", replicates=3, n_steps=60, missing=0.3)
-    attacked = problem.attacked(component("attacker", "gaussian_contamination", probability=0.5, sd=9.0), rng)
-    assert attacked.corrupted.any()
-    assert not (attacked.corrupted & attacked.missing).any()
+    attacked = problem.attack(component("attacker", "gaussian_contamination", probability=0.5, sd=9.0), rng)
+    assert attacked.is_corrupted.any()
+    assert not (attacked.is_corrupted & attacked.missing).any()
     assert torch.equal(attacked.missing, problem.missing)

@@ -65,7 +65,7 @@ def test_posterior_of_one_step_is_that_of_quadrature():
 
 def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
     problem, rng = load("wiener_velocity", replicates=8, n_steps=100)
-    problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     nmse = {}
     for name in ("bootstrap_filter", "student_t_filter"):

@@ -84,7 +84,7 @@ def test_an_outlier_moves_it_only_so_far(weight):
 
 def test_it_follows_a_contaminated_track_that_the_kalman_filter_loses():
     problem, rng = load("wiener_velocity", replicates=10, n_steps=150)
-    attacked = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    attacked = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
     nmse = {
         name: attacked.score(run(component("inference", name), model, attacked, rng), rng)["nmse"].median()

@@ -110,4 +110,4 @@ def test_mistakes():
     model = component("model", "matern_regression").build(problem, None)
     with pytest.raises(Misfit, match="use dataset=smooth_function"):
         component("inference", "posterior_concentration").init(model, problem, None)
-    assert "linear_smoother" not in component("model", "linear_regression").offered()
+    assert "linear_smoother" not in component("model", "linear_regression").capabilities()

@@ -80,7 +80,7 @@ def test_a_friend_is_helped_where_a_foe_is_feared():
     for side, policy in (("friend", [1.0, 0.0]), ("foe", [0.0, 1.0])):
         method = component("inference", "friend_or_foe_q", opponents=side)
         seat = Seat(1, 2, (2,), 0, 1, torch.device("cpu"), torch.float64, None)
-        game = method.arranged(pays, seat)
+        game = method.arrange_payoffs(pays, seat)
         assert game.shape == ((1, 4, 1) if side == "friend" else (1, 2, 2))
         mind = method.sit(component("model", "q_table").build(three_states(1, 1), Streams(0)), seat, Streams(0))
         mind.q.values[:, 0] = pays

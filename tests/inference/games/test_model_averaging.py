@@ -29,8 +29,8 @@ def test_beliefs_are_counts_of_who_alone_was_right():
     game, method, seen = three_states(4, 60), averaging(), []
 
     class Noted(ModelAveraging):
-        def predicted(self, mind, s, episode):
-            seen.append([super().predicted(mind, s, episode)])
+        def predict_actions(self, mind, s, episode):
+            seen.append([super().predict_actions(mind, s, episode)])
             return seen[-1][0]
 
         def learn(self, mind, move, episode):
@@ -51,7 +51,7 @@ def test_beliefs_are_counts_of_who_alone_was_right():
 def test_predictions_are_draws_from_each_model():
     state, _ = play(three_states(2000, 3), averaging())
     s = state.standing.s
-    found = averaging().predicted(state.mind, s, 2)
+    found = averaging().predict_actions(state.mind, s, 2)
     for i, (thinker, held) in enumerate(zip(averaging()._thinkers(), state.mind.types, strict=True)):
         p = thinker.foresee(held, s, 2)
         shares = torch.nn.functional.one_hot(found[:, i], 3).double() - p

@@ -45,6 +45,6 @@ def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     for name, value in streams.items():
         getattr(rng, name).set_state(value)
     again = stepped(player, game, rng, unpack(skeleton, kept, fresh), 7, 14)
-    assert torch.equal(through.standing.earned, again.standing.earned)
+    assert torch.equal(through.standing.rewards_so_far, again.standing.rewards_so_far)
     states = torch.full((3,), 2)
     assert torch.equal(player.policy_at(through.mind, states, 13), player.policy_at(again.mind, states, 13))

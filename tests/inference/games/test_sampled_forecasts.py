@@ -8,7 +8,7 @@ from configured import component
 from small_games import expectation, friend_or_foe, greedy, invert, mean_and_se, play, three_states
 
 from components.contracts.games import Turn
-from components.inference.games.exploration import ByLevel, explored
+from components.inference.games.exploration import ByLevel, exploration_rate
 from components.maths.policies import probabilities
 from runner.execution.rng import Streams
 
@@ -86,7 +86,7 @@ def test_an_uncertain_epsilon_counts_by_its_mean():
     each = torch.cat([probabilities(psi, "epsilon_greedy", e, 1.0) for e in (0.1, 0.2, 0.6)])
     torch.testing.assert_close(each.mean(0, keepdim=True), probabilities(psi, "epsilon_greedy", 0.3, 1.0))
     rising = ByLevel(mean=0.1, rise=0.4)
-    assert [explored(rising, 7, level) for level in (1, 2, 3, 4)] == pytest.approx([0.1, 0.5, 0.9, 1.0])
+    assert [exploration_rate(rising, 7, level) for level in (1, 2, 3, 4)] == pytest.approx([0.1, 0.5, 0.9, 1.0])
 
 
 def test_modelled_players_have_a_temperature_of_their_own():

@@ -61,7 +61,7 @@ def test_a_last_layer_at_its_mean_is_noticed(plain, monkeypatch):
         fit = self._regression(self.network.features(rest[:, : self.below], batch.x), rest, batch)
         return torch.cat([rest[:, : self.below], fit.mean.to(rest), rest[:, self.below :]], 1)
 
-    monkeypatch.setattr(module.LastLayerOut, "completed", at_its_mean)
+    monkeypatch.setattr(module.LastLayerOut, "complete", at_its_mean)
     assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
 
 

@@ -174,7 +174,7 @@ def test_length_climbs_and_does_not_pass_its_most():
     assert length.learnt(math.nan, 2.0) == length
     first = chees.Length.of(1.0).learnt(-3.0, 2.0)
     assert first.log_length == pytest.approx(-0.05)  # Adam's first step, whatever the size of the gradient
-    assert math.exp(length.stretched(3.0).log_length) == pytest.approx(6.0)
+    assert math.exp(length.stretch(3.0).log_length) == pytest.approx(6.0)
 
 
 def test_length_is_adam_with_clipped_gradients():

@@ -49,7 +49,7 @@ def test_mass_is_the_inverse_of_a_covariance(mass):
     torch.testing.assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
     torch.testing.assert_close(mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r]))
     torch.testing.assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))
-    torch.testing.assert_close(mass.moved(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
+    torch.testing.assert_close(mass.move(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
     assert mass.speed == pytest.approx(float((inverse.trace() / 2).sqrt()))
     many = mass.momentum(r.new_zeros(200_000, 2), torch.Generator().manual_seed(1))
     torch.testing.assert_close(many.T.cov(), M, rtol=0, atol=0.02)  # entries below 2: MC error about 0.006

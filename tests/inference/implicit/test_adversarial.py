@@ -127,7 +127,7 @@ def test_the_discriminator_stands_still_while_the_generator_climbs():
 def test_rows_of_their_own_are_other_draws():
     inference, state, problem, _ = begun(rows="own")
     batch = problem.train.part(slice(0, 5), 4.0)
-    theta, log_likelihood = inference.drawn(state.q, batch, state.q.noise(30, torch.Generator().manual_seed(1)))
+    theta, log_likelihood = inference.sample(state.q, batch, state.q.noise(30, torch.Generator().manual_seed(1)))
     assert theta.shape[0] == 30
     assert log_likelihood.shape == (6, 5)
     assert len(theta.unique(dim=0)) == 30

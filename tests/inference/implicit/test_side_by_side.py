@@ -67,8 +67,10 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
     network, problems = component("model", "mlp", **net), splits(made, dtype)
     close = 1e-12 if dtype == torch.float64 else 1e-6
     method, state, info, problem, rng = together(name, network, problems, **keys)
-    first = begun(name, network, problems, **keys)[1].q.learned()
-    assert all(float((a - b).detach().abs().max()) > 0.005 for a, b in zip(first, state.q.learned(), strict=True))
+    first = begun(name, network, problems, **keys)[1].q.trainable_parameters()
+    assert all(
+        float((a - b).detach().abs().max()) > 0.005 for a, b in zip(first, state.q.trainable_parameters(), strict=True)
+    )
     scores = problem.score(method.posterior(state), rng)
     for r, (inference, alone, said, streams) in enumerate(apart(name, network, problems, **keys)):
         pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]

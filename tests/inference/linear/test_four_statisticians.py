@@ -58,7 +58,7 @@ def test_confidence_regions_cover(noise):
     for level in found.inside:
         share, error = found.coverage(level)
         assert abs(share - level) < 4 * error
-    assert found.data.simulated
+    assert found.data.is_simulated
     torch.testing.assert_close(found.data.beta, problem.truth["beta"])
 
 
@@ -132,10 +132,10 @@ def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
         assert float(((values**power).mean(0) - exact).div(error).abs().max()) < 4
     belief = samples_of(found.draws)
     beta = type(belief)(belief.values[:2000, :4], torch.full((2000,), 1 / 2000, dtype=F64))
-    spread = found.scale**0.5 * found.known.covariance.diagonal().sqrt() / 2000**0.5
+    spread = found.scale**0.5 * found.known_coefficients.covariance.diagonal().sqrt() / 2000**0.5
     # symmetric about m: mean (L₂) and generalised median (L₁) estimate the same point
-    assert bool(((Squared().act(beta) - found.known.m).abs() < 5 * spread).all())
-    assert bool(((NormPower(1.0).act(beta) - found.known.m).abs() < 7 * spread).all())
+    assert bool(((Squared().act(beta) - found.known_coefficients.m).abs() < 5 * spread).all())
+    assert bool(((NormPower(1.0).act(beta) - found.known_coefficients.m).abs() < 7 * spread).all())
     rows = found.decisions()
     assert {row["loss"] for row in rows} == {*component("inference", "conjugate_bayes").decisions, "zero_one"}
     mean = next(row for row in rows if row["about"] == "x1" and row["loss"] == "squared")

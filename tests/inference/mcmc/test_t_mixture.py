@@ -10,7 +10,7 @@ import torch
 from exact_targets import TwoModes
 from known_targets import F64, GaussianTarget
 
-from components.inference.mcmc.t_mixture import TMixture, fitted, spread, truncated, updated
+from components.inference.mcmc.t_mixture import TMixture, fit_mixture, spread, truncate_weights, update_mixture
 from components.trouble import NumericalTrouble
 
 
@@ -65,7 +65,7 @@ def test_a_round_is_the_literal_update():
     weights = torch.rand(n, generator=generator(2), dtype=F64)
     weights /= weights.sum()
     anchor = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=F64)
-    after = updated(q, theta, weights, anchor)
+    after = update_mixture(q, theta, weights, anchor)
     mean = sum(w * x for w, x in zip(weights, theta, strict=True))
     pooled = sum(w * torch.outer(x - mean, x - mean) for w, x in zip(weights, theta, strict=True))
     few = P / (P + 1 / sum(float(w) ** 2 for w in weights))
@@ -107,7 +107,7 @@ def test_rounds_do_not_raise_the_divergence_from_the_target():
         log_weight = target.log_prior(theta) - q.log_prob(theta)
         weights = log_weight.softmax(0)
         fits.append(float(weights @ q.log_prob(theta)))
-        q = updated(q, theta, weights, torch.eye(1, dtype=F64))
+        q = update_mixture(q, theta, weights, torch.eye(1, dtype=F64))
     assert all(later > earlier - 0.01 for earlier, later in itertools.pairwise(fits))
     assert fits[-1] > fits[0] + 0.1
 
@@ -119,13 +119,13 @@ def test_both_modes_are_found_from_one():
     density = best.log_prior(theta).exp()
     below = float(density[theta[:, 0] < 0].sum() / density.sum())
     start = TMixture(torch.ones(1, dtype=F64), torch.full((1, 1), 2.0, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0)
-    q = fitted(target, None, start, 6, 8, 2000, generator())
+    q = fit_mixture(target, None, start, 6, 8, 2000, generator())
     assert float((q.draw(20_000, generator())[:, 0] < 0).double().mean()) == pytest.approx(below, abs=0.05)
 
 
 def test_a_great_weight_is_truncated():
     log_weight = torch.cat([torch.zeros(99, dtype=F64), torch.tensor([20.0], dtype=F64)])
-    weights = truncated(log_weight)
+    weights = truncate_weights(log_weight)
     w = log_weight.exp()
     clipped = w.clamp(max=float(w.mean()) * 100**0.5)  # Ionides: τ = √n times the mean
     torch.testing.assert_close(weights, clipped / clipped.sum())
@@ -136,7 +136,7 @@ def test_few_draws_leave_no_singular_component():
     start = TMixture(
         torch.ones(1, dtype=F64), torch.full((1, 6), 3.0, dtype=F64), 0.2 * torch.eye(6, dtype=F64)[None], 5.0
     )
-    q = fitted(target, None, start, 4, 5, 12, generator())
+    q = fit_mixture(target, None, start, 4, 5, 12, generator())
     assert torch.isfinite(q.log_prob(torch.zeros(1, 6, dtype=F64))).all()
 
 
@@ -147,4 +147,4 @@ def test_no_density_anywhere_is_named():
     with pytest.raises(
         NumericalTrouble, match=r"not finite at any of 50 draws of the proposal; raise inference\.pilot"
     ):
-        fitted(target, None, start, 2, 1, 50, generator())
+        fit_mixture(target, None, start, 2, 1, 50, generator())

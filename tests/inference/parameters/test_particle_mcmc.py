@@ -36,7 +36,7 @@ class MadeAnew(ParticleMCMC):
     """Broken: Monte Carlo within Metropolis, which estimates the likelihood of where it is anew at every step."""
 
     def step(self, state, batch, rng):
-        state.value = self._tried(state.model, state.problem, state.theta, rng).value
+        state.value = self._evaluate_proposal(state.model, state.problem, state.theta, rng).value
         return super().step(state, batch, rng)
 
 
@@ -125,9 +125,9 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
 
 def test_a_step_in_which_a_filter_fails_is_rejected():
     class Failing(ParticleMCMC):
-        def _tried(self, model, problem, theta, rng):
+        def _evaluate_proposal(self, model, problem, theta, rng):
             if torch.equal(theta, begun):
-                return super()._tried(model, problem, theta, rng)
+                return super()._evaluate_proposal(model, problem, theta, rng)
             raise NumericalTrouble("weights", "mend")
 
     problem, inference = series(2), method(5, 2, 0, Failing)

@@ -34,14 +34,14 @@ def moments(found, mean) -> tuple[torch.Tensor, torch.Tensor]:
 class WithoutThePrior(SMC2):
     """Broken: moves that accept by the likelihoods alone."""
 
-    def _rejuvenated(self, state, replicates, t, rng):
+    def _rejuvenate(self, state, replicates, t, rng):
         class Flat(type(state.model)):
             def log_prior(self, theta):
                 return theta.new_zeros(len(theta))
 
         own, state.model.__class__ = type(state.model), Flat
         try:
-            return super()._rejuvenated(state, replicates, t, rng)
+            return super()._rejuvenate(state, replicates, t, rng)
         finally:
             state.model.__class__ = own
 
@@ -49,8 +49,8 @@ class WithoutThePrior(SMC2):
 class StaleFilters(SMC2):
     """Broken: moved parameters go on with the filters of those before."""
 
-    def _rejuvenated(self, state, replicates, t, rng):
-        moved, share = super()._rejuvenated(state, replicates, t, rng)
+    def _rejuvenate(self, state, replicates, t, rng):
+        moved, share = super()._rejuvenate(state, replicates, t, rng)
         moved.x = state.x
         return moved, share
 
@@ -94,7 +94,7 @@ def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resample
 def test_rejuvenated_sets_weigh_the_same_and_others_stay():
     inference, state, rng = weighed()
     before = {name: value.clone() for name, value in vars(state).items() if isinstance(value, torch.Tensor)}
-    after, share = inference._rejuvenated(state, torch.tensor([1]), 6, rng)
+    after, share = inference._rejuvenate(state, torch.tensor([1]), 6, rng)
     assert 0 < share < 1
     torch.testing.assert_close(after.log_w[1], torch.full((40,), -math.log(40), dtype=torch.float64))
     assert torch.equal(after.log_w[0], before["log_w"][0])
@@ -117,7 +117,7 @@ def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
     """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: the weights, and the evidence, are those of Ẑ^{2N}."""
     inference, state, rng = weighed()
     before = state.log_z.clone()
-    after = inference._doubled(state, 6, rng)
+    after = inference._double_particles(state, 6, rng)
     assert after.x.shape[1] == 2 * 15
     log_z = after.log_z.view(2, 40)
     assert not torch.isclose(log_z, before.view(2, 40)).any()

@@ -99,8 +99,8 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
 def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     model = component("model", "cvae", latent_dim=2, widths=[16])
     inference = vis(refine_steps=2, eta=0.01, lr=0.02, entropy="joint", learn_eta=True, draws=50)
-    assert inference.needed("supervised", model.offered()) == {"class_conditional"}
-    assert inference.needed("supervised") == {"log_joint", "theta_predictive"}
+    assert inference.required_capabilities("supervised", model.capabilities()) == {"class_conditional"}
+    assert inference.required_capabilities("supervised") == {"log_joint", "theta_predictive"}
     of_many, rng = problem(120), Streams(0)
     stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])
     state = inference.init(stub, of_many, rng)

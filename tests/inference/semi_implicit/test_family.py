@@ -8,7 +8,7 @@ from affine_families import BIAS, COVARIANCE, F64, STD, affine, target
 from known_targets import z_score
 from torch.distributions import MultivariateNormal, Normal
 
-from components.inference.semi_implicit.transitions import iterated, steered
+from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from runner.execution.rng import Streams
 
 
@@ -27,7 +27,7 @@ def test_densities_of_pairs_literally():
 def test_the_mean_of_an_affine_network_begins_at_the_start_and_draws_have_the_known_moments():
     inference, state, rng = affine("sivi", n_samples=20_000)
     with torch.no_grad():
-        _, mean, z = inference.drawn(state.q, rng.noise)
+        _, mean, z = inference.sample(state.q, rng.noise)
     assert z_score(z, BIAS).abs().max() < 4
     assert z_score(mean, BIAS).abs().max() < 4
     products = torch.einsum("sp,sq->spq", z - BIAS, z - BIAS)
@@ -40,7 +40,7 @@ def test_the_surrogate_is_the_conditional_with_none_and_the_marginal_with_many()
     inference, state, rng = affine("sivi", n_samples=5)
     q = state.q
     with torch.no_grad():
-        _, mean, z = inference.drawn(q, rng.noise)
+        _, mean, z = inference.sample(q, rng.noise)
         none = q.log_surrogate(z, mean, q.mean(q.mixing(0, rng.noise)))
         assert torch.allclose(none, q.log_conditional(z, mean))
         exact = MultivariateNormal(BIAS, COVARIANCE).log_prob(z)
@@ -59,7 +59,7 @@ def test_iterations_leave_the_target_as_it_is(eps):
     generator = torch.Generator().manual_seed(0)
     factor = torch.linalg.cholesky(model.covariance)
     start = model.mean + torch.randn(4000, 2, generator=generator, dtype=F64) @ factor.T
-    states, rate = iterated(model, None, start, 3, 2, eps, generator)
+    states, rate = iterate(model, None, start, 3, 2, eps, generator)
     assert states.shape == (3, 4000, 2)
     assert (0.99 if eps == 0.3 else 0.5) > float(1 - rate) > 0
     for theta in states:
@@ -70,5 +70,5 @@ def test_iterations_leave_the_target_as_it_is(eps):
 
 
 def test_steps_are_steered_to_the_rate():
-    assert steered(0.5, torch.tensor(0.9), 0.9) == pytest.approx(0.5)
-    assert steered(0.5, torch.tensor(0.2), 0.9) < 0.5 < steered(0.5, torch.tensor(1.0), 0.9)
+    assert adapt_step_size(0.5, torch.tensor(0.9), 0.9) == pytest.approx(0.5)
+    assert adapt_step_size(0.5, torch.tensor(0.2), 0.9) < 0.5 < adapt_step_size(0.5, torch.tensor(1.0), 0.9)

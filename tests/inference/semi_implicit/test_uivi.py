@@ -19,7 +19,7 @@ from affine_families import (
 from configured import component
 from known_targets import GaussianTarget, z_score
 
-from components.inference.semi_implicit.transitions import iterated
+from components.inference.semi_implicit.transitions import iterate
 from components.inference.semi_implicit.uivi import ReverseConditional
 from runner.execution.rng import Streams
 
@@ -61,7 +61,7 @@ def test_the_slope_of_the_marginal():
     exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
     assert z_score(found, exact).abs().max() < 4
     assert float(rate) > 0.9
-    states, _ = iterated(ReverseConditional(state.q, z), None, start, 5, 4, 0.35, rng.noise)
+    states, _ = iterate(ReverseConditional(state.q, z), None, start, 5, 4, 0.35, rng.noise)
     assert z_score(states[-1], centre).abs().max() < 4
 
 
@@ -71,7 +71,7 @@ def test_its_average_literally():
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
     found, _ = inference.own_slope(state.q, z, epsilon, 0.3, rng.noise)
-    states, _ = iterated(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, again)
+    states, _ = iterate(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, again)
     for s in range(4):
         slopes = [-(z[s] - WEIGHT @ states[j, s] - BIAS) / STD**2 for j in (2, 3, 4)]
         assert torch.allclose(found[s], torch.stack(slopes).mean(0))

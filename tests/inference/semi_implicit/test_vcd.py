@@ -11,7 +11,7 @@ from known_targets import F64, GaussianTarget, z_score
 from refined_targets import TARGET, trained
 from torch.distributions import Normal
 
-from components.inference.semi_implicit.transitions import iterated
+from components.inference.semi_implicit.transitions import iterate
 from runner.execution.rng import Streams
 
 EPS = 0.9
@@ -88,7 +88,7 @@ def test_the_value_literally():
     again.set_state(rng.noise.get_state())
     _, info = inference.step(state, None, rng)
     z = 0.4 + 0.7 * torch.randn(5, 1, generator=again, dtype=F64)
-    moved = iterated(model, None, z, 3, 2, EPS, again)[0][-1]
+    moved = iterate(model, None, z, 3, 2, EPS, again)[0][-1]
     q = Normal(torch.tensor(0.4, dtype=F64), torch.tensor(0.7, dtype=F64))
     elbo = sum(float(-0.25 * v**4) for v in z) / 5 + float(q.entropy())
     improved = sum(float(-0.25 * v**4 - q.log_prob(v)) for v in moved) / 5

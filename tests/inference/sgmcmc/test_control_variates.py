@@ -41,7 +41,7 @@ def started(problem: Supervised, model_name: str, gradient: str, name: str = "sg
 def moved(inference, state, theta: Tensor | None = None):
     """A state whose reference is where the chains are, or at θ."""
     at = state.theta if theta is None else theta
-    return replace(state, control=inference.refreshed(state.control, state.model, at, 0))
+    return replace(state, control=inference.refresh_reference(state.control, state.model, at, 0))
 
 
 def batches(problem: Supervised, size: int) -> list[Batch]:
@@ -61,7 +61,7 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     inference, model, state = started(problem, "linear_regression", gradient)
     theta = state.theta + 0.3
     exact = value_and_gradient(model, theta, problem.train)
-    found = [inference.estimated(state.control, model, theta, batch) for batch in batches(problem, 2)]
+    found = [inference.estimate(state.control, model, theta, batch) for batch in batches(problem, 2)]
     for i in range(2):
         torch.testing.assert_close(torch.stack([f[i] for f in found]).mean(0), exact[i])
 
@@ -81,7 +81,7 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
         state = moved(inference, state, centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64))
     exact = value_and_gradient(model, theta, problem.train)[1]
     some = [picked(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
-    found = torch.stack([inference.estimated(state.control, model, theta, batch)[1] for batch in some])
+    found = torch.stack([inference.estimate(state.control, model, theta, batch)[1] for batch in some])
     z = (found.mean(0) - exact) / (found.std(0) / 600**0.5)
     assert z.abs().max() < 4
     plain = torch.stack([value_and_gradient(model, theta, batch)[1] for batch in some])
@@ -124,12 +124,16 @@ def test_noise_estimate_is_unbiased(gradient):
     sghmc, model, state = started(problem, "linear_regression", gradient, "sghmc", noise_estimate=True)
     theta = state.theta + 0.3
     ordered = [picked(problem, list(rows)) for rows in permutations(range(6), 4)]
-    found = [sghmc._halved(state.control, model, theta, batch) for batch in ordered]
+    found = [sghmc._split_gradient(state.control, model, theta, batch) for batch in ordered]
     gradients = torch.stack([f[1] for f in found])
     torch.testing.assert_close(torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0))
-    torch.testing.assert_close(gradients[5], sghmc.estimated(state.control, model, theta, ordered[5])[1])
-    odd = sghmc._halved(state.control, model, theta, picked(problem, [0, 1, 2, 3, 4]))  # the fifth row is left out
-    for a, b in zip(odd, sghmc._halved(state.control, model, theta, picked(problem, [0, 1, 2, 3])), strict=True):
+    torch.testing.assert_close(gradients[5], sghmc.estimate(state.control, model, theta, ordered[5])[1])
+    odd = sghmc._split_gradient(
+        state.control, model, theta, picked(problem, [0, 1, 2, 3, 4])
+    )  # the fifth row is left out
+    for a, b in zip(
+        odd, sghmc._split_gradient(state.control, model, theta, picked(problem, [0, 1, 2, 3])), strict=True
+    ):
         torch.testing.assert_close(a, b)
 
 

@@ -54,7 +54,7 @@ def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
     theta, gradient = particles(), particles(1)
     fast = interaction(theta)
     D = D_K(theta.flatten())
-    torch.testing.assert_close(fast.averaged(gradient).flatten(), D @ gradient.flatten())
+    torch.testing.assert_close(fast.average(gradient).flatten(), D @ gradient.flatten())
     torch.testing.assert_close(fast.correction().flatten(), divergence(D_K, theta.flatten()))
     literal = torch.stack([sum(gradient_of_k(z, theta[i], H) for z in theta) / L for i in range(L)])
     torch.testing.assert_close(fast.correction(), literal)
@@ -101,7 +101,7 @@ def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: st
         z = torch.randn(L, 2, generator=g, dtype=F64)
         fast = Interaction(z, *kernel(z, bandwidth))
         D = {"K": fast.K, "I": torch.eye(L, dtype=F64), "2K": 2 * fast.K, "0": 0 * fast.K}[diffusion] / L
-        drift, total = fast.averaged(-z) + sign * fast.correction(), z.sum(0)
+        drift, total = fast.average(-z) + sign * fast.correction(), z.sum(0)
         values.append(torch.stack([(2 * z * drift).sum() + 4 * D.trace(), (2 * total * drift).sum() + 4 * D.sum()]))
     values = torch.stack(values)
     return float((values.mean(0) / (values.std(0) / systems**0.5)).abs().max())
@@ -137,7 +137,7 @@ def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
     theta = particles(n=20, dim=3000).float()
     with Watch():
         fast = Interaction(theta, *kernel(theta, "median"))
-        fast.averaged(theta) + fast.correction() + fast.noise(torch.Generator().manual_seed(0), 1e-4)[0]
+        fast.average(theta) + fast.correction() + fast.noise(torch.Generator().manual_seed(0), 1e-4)[0]
     assert largest == theta.numel()
 
 
@@ -150,10 +150,10 @@ def test_distances_of_particles_far_from_the_origin_keep_their_digits():
 def test_without_repulsion_particles_do_not_see_each_other():
     theta, gradient = particles(), particles(1)
     alone = Interaction(theta, None, None)
-    torch.testing.assert_close(alone.averaged(gradient), gradient / L)
+    torch.testing.assert_close(alone.average(gradient), gradient / L)
     assert alone.correction() == 0.0
     far = interaction(1e3 * theta)
-    torch.testing.assert_close(far.averaged(gradient), gradient / L)
+    torch.testing.assert_close(far.average(gradient), gradient / L)
     g = [torch.Generator().manual_seed(0) for _ in range(2)]
     torch.testing.assert_close(alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6)
 

@@ -69,11 +69,11 @@ def test_stationary_moments_are_those_of_the_target():
 
 @pytest.mark.parametrize("mutant", ["attraction", "correction of z too"])
 def test_mutants_fail_the_same_check(mutant, monkeypatch):
-    correction, averaged = Interaction.correction, Interaction.averaged
+    correction, averaged = Interaction.correction, Interaction.average
     if mutant == "attraction":
         monkeypatch.setattr(Interaction, "correction", lambda self: -correction(self))
     else:  # Γ in both lines, as printed: here it joins both averages, and leaves the force as it is
-        monkeypatch.setattr(Interaction, "averaged", lambda self, x: averaged(self, x) + correction(self))
+        monkeypatch.setattr(Interaction, "average", lambda self, x: averaged(self, x) + correction(self))
         monkeypatch.setattr(Interaction, "correction", lambda self: 0.0)
     assert systems_z() > 6
 

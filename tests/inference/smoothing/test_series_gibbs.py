@@ -106,7 +106,7 @@ def swept(problem, conditionals, steps: int, chains: int, burn_in: int = 0, thin
 def against_smoother(conditionals, problem, model) -> torch.Tensor:
     """Largest |z| over replicates and times of means, squares and products of neighbours: independent draws, θ fixed."""
     state, _ = swept(problem, conditionals(model), steps=10, chains=400)
-    draws = state.kept_states.stacked(2).flatten(1, 2)[..., 0]  # [R, C·N, T]
+    draws = state.kept_states.stack_rows(2).flatten(1, 2)[..., 0]  # [R, C·N, T]
     worst = []
     for r in range(problem.replicates):
         y = problem.observations[r, :, 0].tolist()
@@ -195,7 +195,7 @@ def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
     state, posterior = swept(problem, model, steps=20, chains=2, burn_in=4, thinning=3)
     assert len(state.kept) == 5
     scores = problem.score(posterior, Streams(0))
-    kept = state.kept.stacked(2)  # [R, C, N, P]
+    kept = state.kept.stack_rows(2)  # [R, C, N, P]
     torch.testing.assert_close(scores["mean/level_variance"], kept[..., 1].mean((1, 2)))
     assert {"nmse", "coverage90", "ess", "rhat", "missing", "nmse/level"} <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())

@@ -11,7 +11,7 @@ import torch
 from scipy import special, stats
 
 from components.inference.structural.columns_first import ColumnsFirst
-from components.maths.series.whitening import whitened
+from components.maths.series.whitening import whiten_columns
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, joint, model, problem
@@ -39,7 +39,7 @@ def given(sweeps, place):
 def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
     sweeps, place, system, X = setup(1)
     y = sweeps.design.y
-    left = whitened(sweeps.layout, torch.cat([X, y.view(1, -1, 1)], 2), *given(sweeps, place))[0]
+    left = whiten_columns(sweeps.layout, torch.cat([X, y.view(1, -1, 1)], 2), *given(sweeps, place))[0]
     seen = sweeps.design.seen
     law, _, _ = joint(system, 0)
     some = torch.randn(5, 4, generator=torch.Generator().manual_seed(1), dtype=F64)

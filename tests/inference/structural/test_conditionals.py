@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 
 from components.inference.structural.sweep import Sweep
-from components.maths.series.time_varying import smoothed
+from components.maths.series.time_varying import smooth_system
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, model, problem
@@ -28,14 +28,14 @@ def swept():
     one = torch.tensor([0.9, 0.5, 0.2, 0.3], dtype=F64)
     place = replace(state.place, sigma=one.expand(C, -1).clone())
     sweeps: Sweep = state.sweeps
-    after, alpha, _ = sweeps.centred(place, sweeps.columns(place.phi), rng.noise)
+    after, alpha, _ = sweeps.centred_sweep(place, sweeps.columns(place.phi), rng.noise)
     return built, data, one, after, alpha
 
 
 def test_states_have_the_moments_of_the_smoother(swept):
     built, data, one, _, alpha = swept
     design = built.design(data.series)
-    mean, V = smoothed(built.system(one.unsqueeze(0), design), design.y, design.seen.tolist())
+    mean, V = smooth_system(built.system(one.unsqueeze(0), design), design.y, design.seen.tolist())
     for t in (0, 3, 12, 23):
         for i in (0, 1, 2):
             law = stats.norm(float(mean[0, t, i]), float(V[0, t, i, i]) ** 0.5)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from components.maths.compiled import loops
 from components.maths.series.simulation_smoother import driven
-from components.maths.series.time_varying import filtered
+from components.maths.series.time_varying import filter_system
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, model, problem
@@ -45,7 +45,7 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
     grid = np.linspace(1e-3, scale.upper, 300)
     theta = torch.tensor(np.column_stack([np.full(300, 2.5), grid]))
     design = built.design(data.series)
-    log = filtered(built.system(theta, design), design.y, design.seen.tolist()).log_density.numpy()
+    log = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density.numpy()
     log = log - (scale.df + 1) * np.log(grid) - scale.df * scale.guess**2 / (2 * grid**2)
     cdf = np.exp(log - log.max()).cumsum()
     assert float(place.sigma[:, 1].max()) <= scale.upper

@@ -9,7 +9,7 @@ import torch
 
 from components.evaluation.stability import approximation_checks
 from components.inference.structural.coordinates import Coordinates
-from components.maths.series.time_varying import filtered, smoothed
+from components.maths.series.time_varying import filter_system, smooth_system
 from components.trouble import Misfit
 from runner.execution.rng import Streams
 from tests.configured import component
@@ -90,7 +90,9 @@ def test_derivatives_are_those_of_the_likelihood():
     z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64)).requires_grad_()
 
     def value(z):
-        return filtered(built.system(coordinates.theta(z), design), design.y, design.seen.tolist()).log_density.sum()
+        return filter_system(
+            built.system(coordinates.theta(z), design), design.y, design.seen.tolist()
+        ).log_density.sum()
 
     assert torch.autograd.gradcheck(value, z)
 
@@ -103,7 +105,7 @@ def test_parts_are_drawn_given_the_best_parameters():
     posterior, _ = fitted(built, data, steps=10)
 
     theta, design = posterior.draws[0], built.design(data.series)
-    mean, covariance = smoothed(built.system(theta, design), design.y, design.seen.tolist())
+    mean, covariance = smooth_system(built.system(theta, design), design.y, design.seen.tolist())
     drawn = posterior.contributions[0, :, :, 0].mean(0)
     assert ((drawn - mean[0, :, 0]) / (covariance[0, :, 0, 0] / 400).sqrt()).abs().max() < 4.5
     assert torch.allclose(posterior.contributions[0, 0, :, 1], (design.X * theta[0, -2:]).sum(1))

@@ -12,11 +12,11 @@ from small_problems import resumed, tensors
 from torch.distributions import Dirichlet
 
 from components.inference.topics.lda_cavi import must_rise
-from components.inference.topics.starts import bound, evenly, log_weights
+from components.inference.topics.starts import evenly, log_weights, topic_elbo
 from components.maths.compiled import loops
 from components.maths.compiled.functions import exp_digamma
 from components.maths.topics import document_factors
-from components.maths.topics.document_factors import fitted
+from components.maths.topics.document_factors import fit_documents
 from components.trouble import NumericalTrouble
 from runner.execution.rng import Streams
 
@@ -59,10 +59,10 @@ def test_the_bound_is_the_literal_one(factors):
         joint = log_pi[docs, which].sum() + log_b[words, which].sum()
         expected = expected + q * (joint - q.log())
     expected = expected + sum(Dirichlet(row).entropy() for row in [*gamma, *lam.T])
-    at_rest = fitted(problem.train.pairs, log_weights(lam).exp(), alpha, gamma, 0, 1e-3)
+    at_rest = fit_documents(problem.train.pairs, log_weights(lam).exp(), alpha, gamma, 0, 1e-3)
     # The empty document has γ = α by itself: its own part is 0, which literally is what γ there gives.
     gone = Dirichlet(gamma[1]).entropy() + prior + ((alpha - 1) * log_pi[1]).sum()
-    found = bound(model, problem.train, at_rest, lam)
+    found = topic_elbo(model, problem.train, at_rest, lam)
     assert float(found) == pytest.approx(float(expected - gone), rel=1e-10)
 
 
@@ -102,13 +102,13 @@ def test_updates_are_literal_and_both_engines_agree(factors, updates):
     log_pi, _ = mean_logs(expected, lam)
     phi = (log_pi[docs] + log_b[words]).softmax(1)
     stats = torch.zeros_like(lam).index_add_(0, words, phi)
-    for engine in (fitted, document_factors.tensors):
+    for engine in (fit_documents, document_factors.tensors):
         found = engine(train.pairs, log_b.exp(), model.alpha, gamma, updates, 1e-12)
         torch.testing.assert_close(found.gamma, expected, rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(found.stats, stats, rtol=1e-9, atol=1e-12)
     state = run(corpus(), model, 1, starts=1, fresh_passes=0, updates=updates)
     begun = component("inference", "lda_cavi", starts=1).init(model, corpus(), Streams(0)).lam[0]
-    found = fitted(train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3)
+    found = fit_documents(train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3)
     torch.testing.assert_close(state.lam[0], model.eta[:, None] + found.stats)
     assert state.gamma[0, 1].tolist() == model.alpha.tolist(), "an empty document is left with its prior"
 
@@ -119,7 +119,7 @@ def test_documents_come_to_rest_alike_in_both_engines():
     model = lda(problem, 6)
     weights = torch.rand(9, 6, generator=torch.Generator().manual_seed(0)).double()
     one, other = (engine(problem.train.pairs, weights, model.alpha, evenly(model, problem.train), 100, 1e-3)
-                  for engine in (fitted, document_factors.tensors))  # fmt: skip
+                  for engine in (fit_documents, document_factors.tensors))  # fmt: skip
     assert torch.equal(one.passes, other.passes)
     assert one.passes.double().mean() > 3
     for key in ("gamma", "fit", "stats"):
@@ -143,7 +143,7 @@ def test_where_factors_of_documents_begin():
     for fresh in (1, 2):
         before, after = (run(problem, model, t, starts=1, fresh_passes=fresh, updates=1) for t in (1, 2))
         begin = evenly(model, problem.train) if fresh == 2 else before.gamma[0]
-        found = fitted(problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3)
+        found = fit_documents(problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3)
         torch.testing.assert_close(after.gamma[0], found.gamma)
 
 

@@ -9,7 +9,7 @@ from small_corpora import TINY, corpus, documents, lda, small_bars
 
 from components.maths.compiled import loops
 from components.maths.topics import collapsed_loop
-from components.maths.topics.collapsed import improved
+from components.maths.topics.collapsed import update_responsibilities
 from runner.execution.rng import Streams
 
 K = 3
@@ -46,7 +46,7 @@ def test_updates_are_literal(second_order, monkeypatch):
     for compiled in (loops.available(), False):
         if not compiled:
             monkeypatch.setattr(collapsed_loop, "collapsed_vb", lambda: collapsed_loop._collapsed_vb)
-        found = improved(train.pairs, phi, model.alpha, model.eta, second_order)
+        found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 

@@ -9,7 +9,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from small_corpora import lda, small_bars
 
 from components.inference.topics.starts import evenly, log_weights
-from components.maths.topics.document_factors import fitted
+from components.maths.topics.document_factors import fit_documents
 from runner.execution.rng import Streams
 
 
@@ -41,7 +41,7 @@ def test_its_topics_are_at_rest_under_our_updates():
     problem = small_bars()
     model = lda(problem, 6, 0.1, 0.1)
     _, state = run(problem, model, passes=400, updates=1000, tolerance=1e-9)
-    found = fitted(
+    found = fit_documents(
         problem.train.pairs, log_weights(state.lam.T).exp(), model.alpha, evenly(model, problem.train), 2000, 1e-10
     )
     torch.testing.assert_close(model.eta[:, None] + found.stats, state.lam.T, rtol=1e-2, atol=2e-2)

@@ -6,7 +6,7 @@ import torch
 from configured import component
 from small_corpora import lda, small_bars
 
-from components.inference.topics.starts import bound, log_weights
+from components.inference.topics.starts import log_weights, topic_elbo
 from components.maths.topics.document_factors import tensors
 from runner.execution.rng import Streams
 
@@ -48,7 +48,7 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
     natural = model.eta[:, None] + found.stats - lam
     moving = lam.clone().requires_grad_()
     at_rest = tensors(problem.train.pairs, log_weights(moving).exp(), model.alpha, found.gamma, 0, 1.0)
-    (gradient,) = torch.autograd.grad(bound(model, problem.train, at_rest, moving), moving)
+    (gradient,) = torch.autograd.grad(topic_elbo(model, problem.train, at_rest, moving), moving)
     for k in range(6):
         fisher = torch.polygamma(1, lam[:, k]).diag() - torch.polygamma(1, lam[:, k].sum())
         torch.testing.assert_close(fisher @ natural[:, k], gradient[:, k], rtol=1e-6, atol=1e-8)

@@ -15,8 +15,8 @@ from components.inference.log_joint import log_joint as whole
 from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.trouble import Misfit
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -24,7 +24,9 @@ DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
 
 
 def bbvi(**changes):
-    return built("inference", filled("inference", defaults("inference", "bbvi") | changes, "inference"), "inference")
+    return build_component(
+        "inference", fill_in("inference", defaults("inference", "bbvi") | changes, "inference"), "inference"
+    )
 
 
 def guide(kind, P=2):

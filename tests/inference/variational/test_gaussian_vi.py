@@ -23,8 +23,8 @@ from components.models.linear.linear_regression import LinearRegressionModule
 from components.posteriors.variational import GaussianPosterior
 from components.trouble import Misfit, NumericalTrouble
 from runner import CONF
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -36,7 +36,7 @@ SETTING = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)
 
 def gaussian_vi(**changes):
     values = OmegaConf.to_container(OmegaConf.load(CONF / "inference/gaussian_vi.yaml")) | changes
-    return built("inference", filled("inference", values, "inference"), "inference")
+    return build_component("inference", fill_in("inference", values, "inference"), "inference")
 
 
 def regression(batch_size=None):

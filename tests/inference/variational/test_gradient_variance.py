@@ -24,8 +24,8 @@ from components.inference.variational.laboratory.evidence import log_evidence, l
 from components.inference.variational.laboratory.frozen import Frozen
 from components.inference.variational.laboratory.spread import Measurable, at_batch, over_batches, spread_of
 from runner import CONF
-from runner.compose.build import built
-from runner.compose.parts import filled
+from runner.compose.build import build_component
+from runner.compose.parts import fill_in
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -45,7 +45,7 @@ def laboratory(**changes):
         "train": TRAIN,
         "gradients": ["reparam", LEARNER],
     }
-    return built("inference", filled("inference", values | small | changes, "inference"), "inference")
+    return build_component("inference", fill_in("inference", values | small | changes, "inference"), "inference")
 
 
 def regression():
@@ -198,7 +198,9 @@ def test_of_the_guide_alone():
     problem = binary_rows()
     model = small_dvae(problem)
     frozen = Frozen(model, problem, 0, Streams(0), True)
-    looked_at = [name for (name, _), wanted in zip(model.named_parameters(), frozen.chosen(), strict=True) if wanted]
+    looked_at = [
+        name for (name, _), wanted in zip(model.named_parameters(), frozen.select_parameters(), strict=True) if wanted
+    ]
     assert looked_at
     assert all(name.startswith("down") for name in looked_at)
 
@@ -224,7 +226,7 @@ def test_corrections_are_those_of_an_enumerated_model():
     problem = binary_rows()
     model = small_dvae(problem)
     frozen = Frozen(model, problem, 0, Streams(0), True)
-    found = frozen.corrections(1, 20_000, frozen.chosen())
+    found = frozen.corrections(1, 20_000, frozen.select_parameters())
     named = dict(model.named_parameters())
     z = every_z()
     for row in range(problem.n):

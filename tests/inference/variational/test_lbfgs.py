@@ -170,8 +170,11 @@ def test_restarts_of_a_model_that_has_none_are_refused():
         def draw_noise(self, batch, n_samples, generator):
             return None
 
-    assert component("inference", "lbfgs", restarts=3).needed("supervised") == {"elbo", "hyperparameters"}
-    assert component("inference", "lbfgs", restarts=1).needed("supervised") == {"elbo"}
+    assert component("inference", "lbfgs", restarts=3).required_capabilities("supervised") == {
+        "elbo",
+        "hyperparameters",
+    }
+    assert component("inference", "lbfgs", restarts=1).required_capabilities("supervised") == {"elbo"}
     with pytest.raises(AssertionError):
         run(Plain(), restarts=3)
 

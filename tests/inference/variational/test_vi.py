@@ -13,10 +13,10 @@ from unlabelled_problems import log_evidence, real_rows
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.list_and_show import main as catalogue
-from runner.compose.build import built, held
+from runner.compose.build import build_component, held_components
 from runner.compose.config import prepare
 from runner.compose.fit.pairs import check_pairs
-from runner.compose.parts import filled, held_roles
+from runner.compose.parts import fill_in, held_roles
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -26,8 +26,8 @@ VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 def vi(**changes):
     """The inference with its parts built, as the runner builds it."""
     values = {"name": "vi", "gradient": "reparam", "n_samples": 1, "optimizer": "adam", "lr": 1e-3, "momentum": 0.9}
-    full = filled("inference", values | changes, "inference")
-    return built("inference", full, "inference")
+    full = fill_in("inference", values | changes, "inference")
+    return build_component("inference", full, "inference")
 
 
 def trained(inference, problem, model, steps):
@@ -61,11 +61,11 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     made = make_job(*VAE_DIGITS, "inference.n_samples=3")
     assert held_roles(type(made.inference)) == {"gradient": "gradient"}
     assert made.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
-    assert [path for path, _ in held(made.inference, "inference")] == ["inference.gradient"]
+    assert [path for path, _ in held_components(made.inference, "inference")] == ["inference.gradient"]
     own = make_job(*VAE_DIGITS, "inference.n_samples=3", "inference.gradient={name: reparam, n_samples: 2}")
     assert (own.inference.n_samples, own.inference.gradient.n_samples) == (3, 2)
     assert own.signature != made.signature
-    assert "pathwise" in made.inference.needed("unlabelled")
+    assert "pathwise" in made.inference.required_capabilities("unlabelled")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from omegaconf import OmegaConf
 from components.contracts.problems import Batch
 from components.inference.variational import vi as module_of_vi
 from components.problems.supervised import Supervised
-from runner.compose.build import built
+from runner.compose.build import build_component
 from runner.compose.config import prepare
-from runner.compose.parts import filled
+from runner.compose.parts import fill_in
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -21,7 +21,9 @@ LABELS = ["+experiment=cv_dgp", "smoke=true"]
 
 
 def vi(**changes):
-    return built("inference", filled("inference", defaults("inference", "vi") | changes, "inference"), "inference")
+    return build_component(
+        "inference", fill_in("inference", defaults("inference", "vi") | changes, "inference"), "inference"
+    )
 
 
 def curve(n=60):

@@ -75,7 +75,7 @@ def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():
 
 def test_functions_are_those_of_the_library():
     for v in np.linspace(-math.pi / 4, math.pi / 4, 101):
-        assert np.allclose(functions.turned(v), (math.sin(4 * v), math.cos(4 * v)), rtol=0, atol=1e-12)
+        assert np.allclose(functions.sin_cos_4(v), (math.sin(4 * v), math.cos(4 * v)), rtol=0, atol=1e-12)
     for u in np.linspace(-40, 40, 101):
         assert np.allclose(functions.sin_cos(u), (math.sin(u), math.cos(u)), rtol=0, atol=1e-12)
     for value in (2.0**-53, 1e-9, 0.3, 0.9999, 1 - 2**-53, 1.0, 5.0):

@@ -7,7 +7,7 @@ import torch
 
 from components.maths.compiled import loops
 from components.maths.compiled import simulation_smoother as compiled
-from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order, simulated
+from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order, simulate_states
 from tests.structural_series import F64, block, joint, model, problem, some_theta
 
 SUMS = {
@@ -51,7 +51,7 @@ def test_a_draw_has_the_mean_and_covariance_of_the_states_given_y(name):
         drawn = StateNumbers(first, states.unflatten(1, (n - 1, k)), observations)
         rows = [x[c].expand(size + 1, *x[c].shape) for x in (system.G, scale, noise)]
         y = (design.y - system.offset[c]).expand(size + 1, n)
-        alpha, eta = simulated(layout, y, *rows, drawn)
+        alpha, eta = simulate_states(layout, y, *rows, drawn)
         moves = alpha[:, 1:] - (rows[0].unsqueeze(1) @ alpha[:, :-1].unsqueeze(3)).squeeze(3)
         assert torch.allclose(eta, moves[..., list(layout.noisy)], atol=1e-11)
         seen = design.seen
@@ -70,8 +70,8 @@ def test_the_compiled_loop_has_the_same_bits(name):
     y = design.y - system.offset
     drawn = numbers(2, layout, torch.Generator().manual_seed(0))
     for ours, theirs in zip(
-        simulated(layout, y, system.G, scale, noise, drawn),
-        compiled.simulated(layout, y, system.G, scale, noise, drawn),
+        simulate_states(layout, y, system.G, scale, noise, drawn),
+        compiled.simulate_states(layout, y, system.G, scale, noise, drawn),
         strict=True,
     ):
         assert torch.equal(ours, theirs)

@@ -25,10 +25,10 @@ def test_a_stock_fades_and_grows_as_printed(n, monkeypatch):
     """A_t = (1 − δ) A_{t−1} + u_{t−1}, from nothing: eq. (1.4) without noise."""
     u, kept = flows(n), torch.tensor([[0.3, 0.9], [0.0, 1.0]], dtype=F64)
     tensors(monkeypatch)
-    found = stocks.grown(u, kept)
+    found = stocks.accumulate_stock(u, kept)
     A = torch.zeros(2, 2, dtype=F64)
     for t in range(n):
         assert torch.allclose(found[:, t], A, rtol=1e-12, atol=1e-13)
         A = kept * A + u[t]
     if loops.available():
-        assert torch.equal(compiled.grown(u, kept), found)
+        assert torch.equal(compiled.accumulate_stock(u, kept), found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.maths.series.time_varying import filtered, smoothed
+from components.maths.series.time_varying import filter_system, smooth_system
 from tests.structural_series import F64, block, joint, model, problem, some_theta
 
 MISSING = (2, 3, 11)
@@ -35,7 +35,7 @@ def case():
 def test_smoothed_moments(case):
     system, design, exact = case
 
-    mean, covariance = smoothed(system, design.y, design.seen.tolist())
+    mean, covariance = smooth_system(system, design.y, design.seen.tolist())
 
     for c, (expected, spread) in enumerate(exact):
         n, d = expected.shape
@@ -49,7 +49,7 @@ def test_what_is_not_seen_changes_nothing(case):
     other = design.y.clone()
     other[~design.seen] = 1e6
 
-    one, two = (filtered(system, y, design.seen.tolist()) for y in (design.y, other))
+    one, two = (filter_system(system, y, design.seen.tolist()) for y in (design.y, other))
 
     assert torch.equal(one.log_density, two.log_density)
     assert torch.equal(one.a, two.a)

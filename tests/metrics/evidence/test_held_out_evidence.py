@@ -81,7 +81,7 @@ def test_row_gaussians_are_those_of_torch():
     law = torch.distributions.MultivariateNormal(mean, factor @ factor.mT)
     torch.testing.assert_close(proposal.RowGaussians(mean, factor).log_prob(z), law.log_prob(z))
     noise = torch.randn(100_000, 1, 3, generator=g, dtype=torch.float64)
-    moved = proposal.RowGaussians(mean[:1], factor[:1]).moved(noise)[:, 0]
+    moved = proposal.RowGaussians(mean[:1], factor[:1]).apply_noise(noise)[:, 0]
     torch.testing.assert_close(moved.T.cov(), (factor @ factor.mT)[0], rtol=0.03, atol=0.05)
 
 
@@ -111,7 +111,7 @@ def test_log_weights_are_a_literal_sum(problem):
     torch.testing.assert_close(laws[2].log_prob(m), normal(torch.zeros(2).double(), torch.eye(2).double()).log_prob(m))
     noise = torch.randn(40, N, 2, generator=Streams(3).noise, dtype=torch.float64)
     own = zip(parts, noise.split(counts), strict=True)
-    z = torch.cat([part.moved(some) for part, some in own])
+    z = torch.cat([part.apply_noise(some) for part, some in own])
     q = sum(n / 40 * law.log_prob(z).exp() for n, law in zip(counts, laws, strict=True))
     torch.testing.assert_close(w, module.log_joint(problem.test, z) - q.log(), rtol=1e-8, atol=1e-8)
 

@@ -141,7 +141,7 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(layers, architec
     before = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert missing(module, model.offered()) == []
+    assert missing(module, model.capabilities()) == []
     assert model.offers <= set(CAPABILITIES)
     assert module.n_layers == layers
     assert torch.equal(module.prior_logits, torch.zeros(5).double())

@@ -71,7 +71,7 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
     before = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert missing(module, model.offered()) == []
+    assert missing(module, model.capabilities()) == []
     assert model.offers <= set(CAPABILITIES)
     assert [len(layer.bias) for layer in module.generative.network.layers] == [5, 4, 4]
     assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
@@ -93,7 +93,7 @@ def test_separate_networks_and_a_softplus_variance(problem):
     """Gallego (2021), Figure 2.12: m and s² = softplus(a) of networks that share nothing."""
     model = component("model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus")
     module = model.build(problem, Streams(0))
-    assert missing(module, model.offered()) == []
+    assert missing(module, model.capabilities()) == []
     means, variances = module.guide.network, module.guide.second
     assert [len(layer.bias) for layer in means.layers] == [len(layer.bias) for layer in variances.layers] == [5, 6, 3]
     m, s = module.encode(problem.train)

@@ -31,7 +31,7 @@ def test_log_joint_literally():
     theta = model.sample_prior(3, torch.Generator().manual_seed(0))
     assert theta.shape == (3, model.dim)
     log_pi, mu, L = model.split(theta)
-    torch.testing.assert_close(model.joined(log_pi, mu, L), theta)
+    torch.testing.assert_close(model.join(log_pi, mu, L), theta)
     p = model.prior
     W = torch.linalg.inv(p.V).numpy()
     for s in range(3):

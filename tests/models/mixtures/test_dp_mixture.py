@@ -104,7 +104,7 @@ def log_q(factors, theta) -> torch.Tensor:
 def test_order_of_sizes_has_the_highest_bound():
     ascent = MODULE.mean_field()
     size = torch.tensor([0.4, 3.0, 0.6], dtype=X.dtype)
-    best = ascent._given((size / 4)[None, :, None].expand(1, T, 4), ROWS)
+    best = ascent._factors_given((size / 4)[None, :, None].expand(1, T, 4), ROWS)
     torch.testing.assert_close(best["nu"][0] - PRIOR.nu, size[[1, 0, 2]])
     torch.testing.assert_close(best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]]))
     # the largest of the first two sticks first, whatever the last has

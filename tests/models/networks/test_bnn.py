@@ -11,7 +11,7 @@ from small_problems import classes, component, real
 from torch.autograd import gradcheck
 
 from components.contracts.capabilities import CAPABILITIES
-from components.inference.chains import started
+from components.inference.chains import init_chains
 from components.inference.log_joint import log_joint
 from runner.execution.rng import Streams
 
@@ -129,7 +129,7 @@ def test_predictive_has_each_networks_own_noise():
 def test_chains_start_where_the_model_says(start):
     data, rng = real(n=8, n_inputs=30, n_tasks=1, missing=0.0), Streams(0)
     model = built(data, widths=[200], start=start)
-    theta = started(model, data, "minibatch", 5, rng).theta
+    theta = init_chains(model, data, "minibatch", 5, rng).theta
     if start == "prior":
         assert torch.equal(theta, model.sample_prior(5, Streams(0).init))
         return

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
-from components.models.networks.strided_convolution import convolved
+from components.models.networks.strided_convolution import convolve
 from components.trouble import Misfit
 from runner.execution.rng import Streams
 
@@ -146,12 +146,12 @@ def test_a_strided_convolution_is_the_librarys():
         kernels = torch.randn(4, shape[1], k, k, generator=g, dtype=torch.float64)
         bias = torch.randn(4, generator=g, dtype=torch.float64)
         inputs = tuple(z.requires_grad_() for z in (x, kernels, bias))
-        ours, theirs = convolved(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
+        ours, theirs = convolve(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
         torch.testing.assert_close(ours, theirs)
         along = torch.randn(ours.shape, generator=g, dtype=torch.float64)
         for one, other in zip(*(torch.autograd.grad(h, inputs, along) for h in (ours, theirs)), strict=True):
             torch.testing.assert_close(one, other)
-        assert torch.autograd.gradgradcheck(lambda *z, s=stride: convolved(*z, s), inputs)
+        assert torch.autograd.gradgradcheck(lambda *z, s=stride: convolve(*z, s), inputs)
 
 
 def test_glorot_limits_count_the_window():

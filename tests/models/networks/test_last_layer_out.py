@@ -21,7 +21,7 @@ NETWORKS = {
 
 def collapsed(problem, **keys) -> LastLayerOut:
     model = component("model", "mlp", **({"prior_std": 0.7} | keys)).build(problem, Streams(0))
-    return model.to(problem.train.x.dtype).collapsed()
+    return model.to(problem.train.x.dtype).integrate_out()
 
 
 def normal(mean: float, sd: float, x):
@@ -99,7 +99,7 @@ def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
     phi, y, noise, _ = dense(model, rest[0], problem)
     covariance = torch.linalg.inv(phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2)
     mean = covariance @ phi.T @ y / noise
-    theta = model.completed(rest.expand(n, -1), problem.train, torch.Generator().manual_seed(5))
+    theta = model.complete(rest.expand(n, -1), problem.train, torch.Generator().manual_seed(5))
     torch.testing.assert_close(model.rest(theta), rest.expand(n, -1), rtol=0, atol=0)
     w = theta[:, model.below : model.below + 4]
     assert float(((w.mean(0) - mean) / (covariance.diagonal() / n).sqrt()).abs().max()) < 4

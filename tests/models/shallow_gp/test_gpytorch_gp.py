@@ -8,7 +8,7 @@ import torch
 from shallow_gp_problems import problem, scatter_parameters, streams
 from small_problems import component
 
-from components.models.shallow_gp.gpytorch_kernel import parsed
+from components.models.shallow_gp.gpytorch_kernel import parse_kernel
 from components.trouble import Misfit
 
 OURS = {
@@ -87,7 +87,7 @@ def test_the_hyperprior_is_normal_around_the_start():
 
 
 def test_hyper_parameters_start_where_keywords_say():
-    kernel = parsed("ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2)
+    kernel = parse_kernel("ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2)
     torch.testing.assert_close(kernel.base_kernel.lengthscale, torch.tensor([[1.0, 2.0]]))
     assert kernel.outputscale.item() == pytest.approx(3.0)
 
@@ -98,7 +98,7 @@ def test_kernels_of_users_are_found_by_name():
             return 2 * super().forward(x1, x2, diag=diag, **params)
 
     x = torch.randn(4, 2)
-    doubled, plain = parsed("Doubled()", 2)(x).to_dense(), parsed("RBFKernel", 2)(x).to_dense()
+    doubled, plain = parse_kernel("Doubled()", 2)(x).to_dense(), parse_kernel("RBFKernel", 2)(x).to_dense()
     torch.testing.assert_close(doubled, 2 * plain)
 
 
@@ -119,5 +119,5 @@ def test_kernels_of_users_are_found_by_name():
 )
 def test_a_text_that_names_no_kernel_is_one_line(text, told):
     with pytest.raises(Misfit, match=told) as error:
-        parsed(text, 2)
+        parse_kernel(text, 2)
     assert "\n" not in str(error.value)

@@ -58,7 +58,7 @@ def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, 
     theta = model.medians + 0.7 * torch.randn(
         3, model.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    found, by_filter = model.log_likelihood(theta, seen), model._filtered(theta, seen)[0]
+    found, by_filter = model.log_likelihood(theta, seen), model._filter(theta, seen)[0]
     ahead = model.forecast(theta, seen, 15)
     assert found.shape == (3, 1)
     assert ahead.mu.shape == (3, 15, 1)
@@ -120,7 +120,7 @@ def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
     """Values and gradients at draws of a prior whose variances differ by up to 15 orders of magnitude."""
     model, seen = built(*kind), series(3, 4)
     theta = model.sample_prior(60, torch.Generator().manual_seed(4)).requires_grad_()
-    found, exact = model.log_likelihood(theta, seen)[:, 0], model._filtered(theta, seen)[0]
+    found, exact = model.log_likelihood(theta, seen)[:, 0], model._filter(theta, seen)[0]
     assert torch.allclose(found, exact, rtol=1e-8)
     slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (found, exact)]
     assert torch.allclose(*slopes, rtol=1e-5, atol=1e-6)

@@ -148,6 +148,6 @@ def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
     assert float(module.Sigma.diagonal().mean().sqrt()) == pytest.approx(0.67449, rel=1e-4)
     assert float(module.Q.diagonal().mean().sqrt()) == pytest.approx(0.4)
     torch.testing.assert_close(module.Q / module.Q[0, 0], system().Q / system().Q[0, 0])
-    assert "parameterised" not in component("model", "linear_gaussian_ssm").offered()
+    assert "parameterised" not in component("model", "linear_gaussian_ssm").capabilities()
     known = problem.system.parameters
     assert known["observation_sd"] == pytest.approx(float(system().Sigma.diagonal().mean().sqrt()))

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from components.maths.series.time_varying import filtered
+from components.maths.series.time_varying import filter_system
 from components.trouble import Misfit
 from tests.structural_series import F64, TIMES, block, joint, model, problem, some_theta
 
@@ -41,7 +41,7 @@ def test_likelihood_is_that_of_the_dense_gaussian(name):
     design = built.design(data.series)
     system = built.system(theta, design)
 
-    found = filtered(system, design.y, design.seen.tolist()).log_density
+    found = filter_system(system, design.y, design.seen.tolist()).log_density
 
     for c in range(len(theta)):
         whole, _, _ = joint(system, c)
@@ -99,7 +99,7 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
         mean, sd = (torch.cat([v, v.new_zeros(size - len(mean))]) for v in (mean, sd))
     peer.ssm.initialize_known(mean.numpy(), torch.diag(sd.square()).numpy())
 
-    found = filtered(built.system(theta, design), design.y, design.seen.tolist()).log_density
+    found = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
 
     for c, row in enumerate(theta):
         values = dict(zip(structure.names, row.tolist(), strict=True))

@@ -10,8 +10,8 @@ import yaml
 
 from components import registry
 from runner import CONF
-from runner.catalogue.declarations import declared
-from runner.catalogue.list_and_show import chosen, describe, explained, main, options
+from runner.catalogue.declarations import read_declaration
+from runner.catalogue.list_and_show import describe, explain_keys, main, options, selected_components
 from runner.catalogue.partners import partners
 from runner.compose.parts import held_roles
 from runner.disk.yaml_comments import read_file, read_keys
@@ -53,7 +53,7 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     if not path.exists():
         pytest.skip("the contract test says that it has no YAML")
     own = describe(role, name)[1]
-    for key in explained(read_file(path)[0], own):
+    for key in explain_keys(read_file(path)[0], own):
         if key.path != "name":
             assert key.comment, f"{role}.{key.path} has no comment"
             assert own.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
@@ -139,7 +139,7 @@ def test_types_are_read_in_words(tmp_path):
         "    levels: Annotated[list[float], Field(min_length=1)]\n"
         "    share: float | bool | None\n"
     )
-    found = declared("Thing", path)
+    found = read_declaration("Thing", path)
     assert found.fields == {
         "width": "integer > 0",
         "link": "probit | logit",
@@ -222,17 +222,20 @@ def test_show_of_an_experiment(capsys):
     out = capsys.readouterr().out
     assert "runner +experiment=friend_or_foe" in out
     assert "attacker  exponential_smoother" in out
-    assert chosen(yaml.safe_load((CONF / "experiment" / "friend_or_foe.yaml").read_text()))["model"] == "q_table"
+    assert (
+        selected_components(yaml.safe_load((CONF / "experiment" / "friend_or_foe.yaml").read_text()))["model"]
+        == "q_table"
+    )
 
 
 def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_path):
     content = yaml.safe_load((CONF / "experiment" / "sarcos_cmdgp.yaml").read_text())
-    assert chosen(content) == {"dataset": "sarcos", "model": "cmdgp", "inference": "dsvi"}
+    assert selected_components(content) == {"dataset": "sarcos", "model": "cmdgp", "inference": "dsvi"}
     (tmp_path / "experiment").mkdir()
     for name, base in (("a", "b"), ("b", "a")):  # Hydra refuses it; the list must not hang
         (tmp_path / "experiment" / f"{name}.yaml").write_text(f"defaults: [{base}, override /model: {name}]\n")
     monkeypatch.setattr("runner.conf_folders.CONF", tmp_path)
-    assert chosen(yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())) == {"model": "a"}
+    assert selected_components(yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())) == {"model": "a"}
 
 
 @pytest.mark.parametrize("name", [f"{g}/{n}" for g in ("experiment", "study", "published") for n in options(g)])

@@ -53,7 +53,7 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
     check_pairs(TOY, BARE, dsvi, None)
     problem = real()
     state, rng = train(dsvi, BARE, problem, 20)
-    assert not missing(state.module, BARE.offered())
+    assert not missing(state.module, BARE.capabilities())
     assert "rmse" in problem.score(dsvi.posterior(state), rng)
     with pytest.raises(
         ConfigError, match=r"^inference.noise_warmup=5 needs noise_parameters, which model=bare lacks; "
@@ -99,7 +99,7 @@ def test_natural_gradients_need_a_gaussian_over_inducing_values(make_job, overri
 def test_natural_gradients_where_there_is_one(make_job, model):
     sparse = ["model.posterior=sparse"] if model != "smdgp" else []
     job = make_job("+experiment=sarcos_mdgp", "inference.natural_layers=top", f"model={model}", *sparse)
-    assert "variational_layers" in job.model.offered()
+    assert "variational_layers" in job.model.capabilities()
 
 
 def test_dropout_is_needed_and_not_had_where_it_is_0():

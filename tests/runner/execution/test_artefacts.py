@@ -12,7 +12,7 @@ from runner.execution import artefacts
 from runner.execution.execute import run
 from runner.mistakes import RunFailure
 from runner.record.facts import read
-from runner.tracking.mirror import Mirror, opened
+from runner.tracking.mirror import Mirror, open_client
 
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
 
@@ -27,7 +27,7 @@ def test_draws_are_in_the_folder_and_in_mlflow(make_job, no_pusher):
     assert read(job.folder)["artefacts"] == ["posterior.nc"]
     mirror = Mirror(job.folder, Path(job.settings.output_dir))
     assert mirror.push()
-    client = opened(Path(job.settings.output_dir))
+    client = open_client(Path(job.settings.output_dir))
     assert "posterior.nc" in {a.path for a in client.list_artifacts(mirror.run_id)}
 
 

@@ -69,16 +69,16 @@ def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
 
 @pytest.mark.parametrize(("inference", "at_once"), [("sgld", True), ("sgld_r", True), ("hmc", False), ("mala", False)])
 def test_who_computes_replicates_of_a_density_at_once(make_job, inference, at_once):
-    assert make_job("+experiment=mog", "steps=3000", f"inference={inference}").vectorised is at_once
-    assert make_job("+experiment=friend_or_foe").vectorised
-    assert not make_job("+experiment=bnn_uci").vectorised
+    assert make_job("+experiment=mog", "steps=3000", f"inference={inference}").is_vectorised is at_once
+    assert make_job("+experiment=friend_or_foe").is_vectorised
+    assert not make_job("+experiment=bnn_uci").is_vectorised
 
 
 def test_a_record_whose_replicates_came_one_after_the_other_goes_on_so(make_job, monkeypatch):
     """As records of before have it, of densities whose replicates are computed at once today."""
     mog = ["+experiment=mog", "smoke=true", "steps=30", "eval_every=null", "inference.burn_in=10", "replicates=2"]
     with monkeypatch.context() as before:
-        before.setattr(Job, "vectorised", False)
+        before.setattr(Job, "is_vectorised", False)
         looped, result = run(make_job(*mog))
     facts = read(looped.job.folder)
     assert facts["vectorised"] is False

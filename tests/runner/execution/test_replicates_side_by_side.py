@@ -68,7 +68,7 @@ def test_a_record_of_several_alphas_says_what_those_of_each_do(make_job, tmp_pat
                     for folder in (other.job.folder, going.job.folder / "variants" / name)]  # fmt: skip
             assert kept[0] == kept[1]
     one = make_job(*AADM, "replicates=1", "side_by_side=true", "inference.alphas=[0.25,1.0]")
-    assert one.vectorised, "one replicate has several posteriors"
+    assert one.is_vectorised, "one replicate has several posteriors"
     checks = going.record.facts["checks"]["0"]
     assert all(check["passed"] is not False for check in checks)
 
@@ -78,5 +78,5 @@ def test_records_from_before_the_key_keep_their_names(make_job):
     before = {key: value for key, value in job.config.items() if key != "side_by_side"}
     assert sign(before, job.data) == job.signature
     one = make_job(*AADM, "replicates=1", "side_by_side=true")
-    assert not one.vectorised
+    assert not one.is_vectorised
     assert one.method is one.inference

@@ -91,7 +91,7 @@ def test_either_has_done_it_for_both(capsys):
 
 def test_what_it_has_learnt_is_what_was_scored():
     result = load(run("cavi_probit", replicates=2, **KEYS).id[:6])
-    again = result.problem.score(result.posterior, result._restored.rng)
+    again = result.problem.score(result.posterior, result._restore.rng)
     assert result.replicate == 1
     recorded = {name: score.values[1] for name, score in result.scores.items() if name in again}
     assert recorded == {name: float(value) for name, value in again.items()}

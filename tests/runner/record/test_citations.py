@@ -3,13 +3,13 @@
 import re
 
 from components import registry
-from runner.record.citations import BIBLIOGRAPHY, cited, entries
+from runner.record.citations import BIBLIOGRAPHY, cited_entries, entries
 
 WITHOUT = {"Forina et al. (1988)"}  # a program of which nobody here has seen the handbook
 
 
 def keys(text):
-    return {entry.key for entry in cited(text)}
+    return {entry.key for entry in cited_entries(text)}
 
 
 def test_a_citation_is_its_own_entry_alone():

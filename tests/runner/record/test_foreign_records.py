@@ -11,7 +11,7 @@ from runner.disk.plain_file import read_plain
 from runner.mistakes import ConfigError
 from runner.record.facts import load_facts, read_config
 from runner.record.lines import read_lines
-from runner.record.lock import held
+from runner.record.lock import is_locked
 from runner.resume import config_of
 from tests.made_records import made_record
 
@@ -33,7 +33,7 @@ def test_what_is_no_file_is_never_waited_for(record, what):
         replace(record / name, what)
     assert load_facts(record) is None
     assert read_lines(record) == []
-    assert not held(record / "lock")
+    assert not is_locked(record / "lock")
     with pytest.raises(ConfigError, match=r"config.yaml: cannot be read \(no plain file\)"):
         read_config(record)
     with pytest.raises(OSError, match="no plain file"):

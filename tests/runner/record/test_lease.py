@@ -39,8 +39,8 @@ def written(folder, of: lease.Holder, age: float = 0.0):
 
 def held_by_process(folder):
     """A process of its own that takes the lease."""
-    code = "import sys; from pathlib import Path; from runner.record import lease; it = lease.taken(Path(sys.argv[1]), 's'); "
-    code += "import time; print(1, flush=True); time.sleep(60)"
+    code = "import sys, time; from pathlib import Path; from runner.record import lease; "
+    code += "it = lease.take_lease(Path(sys.argv[1]), 's'); print(1, flush=True); time.sleep(60)"
     return subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
 
 
@@ -48,14 +48,14 @@ def test_one_of_this_machine_is_known_at_once(folder):
     process = held_by_process(folder)
     assert process.stdout.readline()
     path = folder / lease.NAME
-    assert lease.held(path)
+    assert lease.is_leased(path)
     with pytest.raises(ConfigError, match=rf"run s is already going \(process {process.pid}\)"):
-        lease.taken(folder, "s")
+        lease.take_lease(folder, "s")
     process.kill()
     process.wait()
     began = time.monotonic()
-    assert not lease.held(path)  # though it was touched a moment ago
-    mine = lease.taken(folder, "s")
+    assert not lease.is_leased(path)  # though it was touched a moment ago
+    mine = lease.take_lease(folder, "s")
     assert time.monotonic() - began < 0.5
     mine.close()
     assert list(folder.iterdir()) == []
@@ -63,17 +63,17 @@ def test_one_of_this_machine_is_known_at_once(folder):
 
 def test_a_number_that_is_used_again_holds_nothing(folder):
     parent = os.getppid()
-    assert not lease.held(written(folder, lease.Holder("h", lease.place(), parent, "0", "t")))
-    assert lease.held(written(folder, lease.Holder("h", lease.place(), parent, lease.started(parent), "t")))
+    assert not lease.is_leased(written(folder, lease.Holder("h", lease.place(), parent, "0", "t")))
+    assert lease.is_leased(written(folder, lease.Holder("h", lease.place(), parent, lease.process_start(parent), "t")))
 
 
 @pytest.mark.parametrize("skew", [-7200.0, 7200.0])
 def test_clocks_apart_do_not_matter(folder, monkeypatch, skew):
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + skew)
-    assert lease.held(written(folder, AWAY, age=0.5))
-    assert not lease.held(written(folder, AWAY, age=1.5))
-    lease.taken(folder, "s").close()
+    assert lease.is_leased(written(folder, AWAY, age=0.5))
+    assert not lease.is_leased(written(folder, AWAY, age=1.5))
+    lease.take_lease(folder, "s").close()
 
 
 def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
@@ -83,12 +83,12 @@ def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
     thread.start()
     try:
         with pytest.raises(ConfigError, match="process 1 on other"):
-            lease.taken(folder, "s")
+            lease.take_lease(folder, "s")
     finally:
         done.set()
         thread.join()
     began = time.monotonic()
-    lease.taken(folder, "s").close()  # nobody touches it any more
+    lease.take_lease(folder, "s").close()  # nobody touches it any more
     assert 0.5 < time.monotonic() - began < 5
 
 
@@ -101,7 +101,7 @@ def test_of_many_waiters_one_takes_it_over(folder):
     def wait() -> None:
         ready.wait()
         try:
-            won.append(lease.taken(folder, "s"))
+            won.append(lease.take_lease(folder, "s"))
         except ConfigError:
             refused["already going"] += 1
 
@@ -120,8 +120,8 @@ def test_of_many_waiters_one_takes_it_over(folder):
 @pytest.mark.parametrize("left", ["", "4711", "\x00\xff"])
 def test_what_is_no_lease_is_taken(folder, left):
     (folder / lease.NAME).write_text(left)
-    assert not lease.held(folder / lease.NAME)
-    lease.taken(folder, "s").close()
+    assert not lease.is_leased(folder / lease.NAME)
+    lease.take_lease(folder, "s").close()
 
 
 def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
@@ -129,7 +129,7 @@ def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
     claim = path.with_name(f"{lease.NAME}.{AWAY.token}.claim")
     claim.write_text(json.dumps(AWAY.__dict__))
     os.utime(claim, (1, 1))
-    lease.taken(folder, "s").close()
+    lease.take_lease(folder, "s").close()
     assert list(folder.iterdir()) == []
 
 
@@ -160,7 +160,7 @@ folder, name = Path(sys.argv[1]), sys.argv[2]
 until = time.monotonic() + 4
 while time.monotonic() < until:
     try:
-        mine = lease.taken(folder, "s")
+        mine = lease.take_lease(folder, "s")
     except ConfigError:
         time.sleep(0.02)
         continue

@@ -15,7 +15,7 @@ from runner.record.facts import UnreadableRecordError, load_facts, read
 from runner.record.lines import readable_lines
 from runner.record.record import find, runs
 from runner.resume import main as resume
-from runner.sweep.outcomes import OF_JOBS, noted
+from runner.sweep.outcomes import OF_JOBS, read_outcomes
 from runner.system import clean
 from runner.tracking.content import BadRecord, Content
 from tests.made_records import made_record
@@ -112,13 +112,13 @@ def test_clean_leaves_alone_what_it_cannot_read(outputs, monkeypatch, what):
         (outputs / "made" / signature / "checkpoints").mkdir()
     bar(monkeypatch, outputs / "made" / THEIRS / what)
     with pytest.warns(RunnerWarning, match=THEIRS):
-        litters = list(clean.found(outputs))
+        litters = list(clean.find_litter(outputs))
     assert [litter.run for litter in litters] == [outputs / "made" / OURS]
 
 
 def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
     (outputs / "made" / THEIRS / "checkpoints").mkdir()
-    (litter,) = clean.found(outputs)
+    (litter,) = clean.find_litter(outputs)
     bar(monkeypatch, outputs / "made" / THEIRS)
     with pytest.warns(RunnerWarning, match=THEIRS):
         assert not clean.remove(litter)
@@ -141,4 +141,4 @@ def test_a_job_of_a_sweep_is_named_and_the_others_are_shown(tmp_path, monkeypatc
         path.write_text(f'{{"number": {number}, "overrides": [], "code": 0, "message": "", "folder": null}}')
     bar(monkeypatch, tmp_path / OF_JOBS / "0.json")
     with pytest.warns(RunnerWarning, match=r"0.json: cannot be read"):
-        assert [job.number for job in noted(tmp_path)] == [1]
+        assert [job.number for job in read_outcomes(tmp_path)] == [1]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from test_report import NOISE, STUDY, record, study  # noqa: F401
 
 from runner.report import report
-from runner.report.paper import COLUMN, SMALLEST, SOFTWARE, TESTS, fitted, latex
+from runner.report.paper import COLUMN, SMALLEST, SOFTWARE, TESTS, fit_to_column, latex
 
 
 def test_signs_of_latex_mean_themselves():
@@ -60,7 +60,7 @@ def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):  # noqa:
     assert next(p for p in paper if p.suffix == ".pdf").read_bytes().startswith(b"%PDF")
     figure = Figure(figsize=(10, 5))
     text = figure.text(0.5, 0.5, "words", fontsize=7)
-    fitted(figure)
+    fit_to_column(figure)
     assert figure.get_size_inches() == pytest.approx([COLUMN, COLUMN / 2])
     assert text.get_fontsize() == SMALLEST
 

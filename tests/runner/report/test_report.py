@@ -19,7 +19,7 @@ from runner.record.facts import read
 from runner.report import report
 from runner.report.earlier_scores import EarlierCell
 from runner.report.figures.curves import curves
-from runner.report.figures.evolutions import evolutions, trained
+from runner.report.figures.evolutions import evolutions, training_seconds
 from runner.report.figures.spreads import spreads
 from runner.report.report import main
 from runner.report.results import lay, scores, step_times
@@ -383,10 +383,10 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
         assert (laid.published is None) == (laid.spec.published is None)
         assert laid.columns
         for row, line in laid.rows:
-            if laid.published is not None and row.printed in laid.published.values:
+            if laid.published is not None and row.published_label in laid.published.values:
                 found = {cell.column for cell in line if cell.number is not None}
                 missing = len(found) < len(line)  # where the paper prints some columns alone, all of these are found
-                assert not missing or found == laid.published.values[row.printed].keys()
+                assert not missing or found == laid.published.values[row.published_label].keys()
 
 
 def test_times_of_every_replicate_are_in_the_record(make_job):
@@ -458,8 +458,8 @@ def test_seconds_of_training_leave_evaluations_out():
         for r in (0, 1)
         for phase, time in (("train", 1.0), ("train", 3.0), ("evaluation", 8.0), ("train", 9.5), ("final", 20.0))
     ]
-    assert [seconds for _, seconds in trained(lines[:5])] == [1.0, 3.0, 3.0, 4.5, 4.5]
-    assert [seconds for line, seconds in trained(lines) if line["replicate"]] == [2.0, 6.0, 6.0, 9.0, 9.0]
+    assert [seconds for _, seconds in training_seconds(lines[:5])] == [1.0, 3.0, 3.0, 4.5, 4.5]
+    assert [seconds for line, seconds in training_seconds(lines) if line["replicate"]] == [2.0, 6.0, 6.0, 9.0, 9.0]
 
 
 @pytest.mark.parametrize("at_once", [False, True])

@@ -12,7 +12,7 @@ from scipy import stats
 
 from runner import CONF
 from runner.mistakes import ConfigError
-from runner.published import Number, Published, load_published, shown
+from runner.published import Number, Published, format_mean, load_published
 from runner.report.results import scores
 from runner.report.verdicts import Paired, Summary, best, compare, holm, judge, summarise
 from runner.study.definition import TableSpec
@@ -264,9 +264,9 @@ def test_an_unknown_table_names_the_nearest():
 
 
 def test_shown_as_the_papers_print():
-    assert shown(0.3149, 0.0231) == "0.31(0.02)"
-    assert shown(-0.1, None) == "-0.10"
-    assert shown(math.nan, None) == "not finite"
+    assert format_mean(0.3149, 0.0231) == "0.31(0.02)"
+    assert format_mean(-0.1, None) == "-0.10"
+    assert format_mean(math.nan, None) == "not finite"
 
 
 def test_the_median_over_states_of_a_record_that_has_none_is_taken_from_each_state():

@@ -19,7 +19,7 @@ from runner.study import job_queue, snapshot, study
 from runner.study.cluster_job import ClusterJob, jobs_of
 from runner.study.definition import StudyDefinition
 from runner.study.job_queue import JobQueue
-from runner.study.launcher import Launcher, chosen
+from runner.study.launcher import Launcher, split_launcher
 from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = {
@@ -45,7 +45,7 @@ DEFINITION = {
 )  # fmt: skip
 def test_mistakes_in_the_launcher_are_one_line(words, message):
     with pytest.raises(ConfigError) as error:
-        chosen(words)
+        split_launcher(words)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -53,15 +53,17 @@ def test_mistakes_in_the_launcher_are_one_line(words, message):
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 def test_a_launcher_that_is_not_installed_names_the_extra():
     with pytest.raises(ConfigError, match=r"hydra/launcher=ray: not installed; pip install -e '.\[ray\]'"):
-        chosen(["hydra/launcher=ray"])
+        split_launcher(["hydra/launcher=ray"])
 
 
 def test_the_launcher_is_taken_out_of_the_overrides():
-    found, left = chosen(["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "split=replicates"])
+    found, left = split_launcher(
+        ["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "split=replicates"]
+    )
     assert left == ["steps=3"]
     assert (found.engine, found.by_replicate, found.keys["partition"]) == ("slurm", True, "gpu")
     assert found.keys["max_num_timeout"] == 10  # of our preset: a job whose time is up goes on
-    assert chosen(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
+    assert split_launcher(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
 
 
 class FakeTicket:
@@ -92,7 +94,7 @@ class FakeEngine:
         self.submitted += jobs
         return [FakeTicket(self, first + i) for i in range(len(jobs))]
 
-    def found(self, number):
+    def find_job(self, number):
         return FakeTicket(self, number)
 
 
@@ -137,14 +139,14 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     going.on_poll = lambda _: going._note(signal.SIGINT, None)
     going.go(frozen.runs)
     assert (going.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
-    state = job_queue.words(frozen, frozen.runs[0], "not started", job_queue.kept(frozen))
+    state = job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen))
     assert state == "queued (slurm 0)"
     again = made()
     again.on_poll = lambda _: fake.codes.update({"0": 0, "1": 0})
     again.go(frozen.runs)
     assert len(fake.submitted) == 2
     assert ended == [("a", 0), ("b", 0)]
-    assert job_queue.words(frozen, frozen.runs[0], "not started", job_queue.kept(frozen)) == "not started"
+    assert job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen)) == "not started"
 
 
 def launched(tmp_path: Path, *arguments: str, definition=DEFINITION, python=sys.executable) -> subprocess.Popen:
@@ -293,6 +295,6 @@ def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
     going = made()
     going.on_poll = lambda _: going._note(signal.SIGTERM, None)
     going.go(frozen.runs)
-    monkeypatch.setattr(study, "_changed", lambda *_: False)
+    monkeypatch.setattr(study, "_has_changed", lambda *_: False)
     assert study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--status"]) == 0
     assert "queued (slurm 1)" in capsys.readouterr().out

@@ -259,16 +259,16 @@ def test_only_some_runs(made):
 
 def test_values_that_hold_commas():
     known = {"variance 0.5", "variance 0.5, idle 0.1", "unaware"}
-    assert choice.listed("variance 0.5, idle 0.1,unaware", known, "…") == {"variance 0.5, idle 0.1", "unaware"}
-    assert choice.listed("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
+    assert choice.split_values("variance 0.5, idle 0.1,unaware", known, "…") == {"variance 0.5, idle 0.1", "unaware"}
+    assert choice.split_values("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
     with pytest.raises(ConfigError, match="--only preset=unawere: no run has unawere, did you mean unaware"):
-        choice.listed("unawere", known, "preset=unawere")
+        choice.split_values("unawere", known, "preset=unawere")
 
 
 def test_runs_of_one_signature_are_run_once(made):
     frozen = made("a", "b")
     twice = Snapshot(**{**vars(frozen), "runs": [*frozen.runs, frozen.runs[0]]})
-    assert [run.name for run in study.chosen(twice, [])] == ["a", "b"]
+    assert [run.name for run in study.select_runs(twice, [])] == ["a", "b"]
 
 
 def test_a_damaged_snapshot_is_a_mistake_in_one_line(made):
@@ -320,5 +320,5 @@ def test_ctrl_c_is_no_failure(made, tmp_path, code, stopped, counted):
     frozen = made("a")
     (tmp_path / "log").write_text("")
     shown = Display(frozen, 1)
-    shown.ended(frozen.runs[0], code, 1.0, tmp_path / "log", stopped)
+    shown.report_end(frozen.runs[0], code, 1.0, tmp_path / "log", stopped)
     assert shown.counts == {counted: 1}

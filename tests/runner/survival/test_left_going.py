@@ -18,7 +18,7 @@ import yaml
 from runner.study import snapshot, study
 from runner.study.definition import StudyDefinition
 from runner.study.job_pool import JobPool
-from runner.study.left_going import LeftGoing, awaited, left_going
+from runner.study.left_going import LeftGoing, left_going, runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = yaml.safe_load((Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text())
@@ -93,7 +93,7 @@ def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
 def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
     snapshot.save(killed)
     monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
-    monkeypatch.setattr(study, "_changed", lambda *_: False)
+    monkeypatch.setattr(study, "_has_changed", lambda *_: False)
     starts, seen = tmp_path / "fake/starts", []
 
     def end() -> None:
@@ -112,7 +112,7 @@ def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
 
 def test_it_is_stopped_with_the_study(killed):
     (run,) = left_going(killed)
-    assert awaited(killed, {"sb"}) == [run], "nobody else looks after it"
+    assert runs_to_await(killed, {"sb"}) == [run], "nobody else looks after it"
     ended: list[int] = []
     stopped_at_once(killed, lambda run, code, *_: ended.append(code))
     assert killed.state(run) == "interrupted"
@@ -126,8 +126,8 @@ def test_it_is_left_alone_while_its_own_study_lives(living):
     assert launched.poll() is None
     assert [run.name for run in left_going(two)] == ["a"]
     assert two.state(two.runs[0]) == "running"
-    assert awaited(two, {"sb"}) == []  # b alone was asked for: a is the other study's to wait for
-    assert [run.name for run in awaited(two, {"sa", "sb"})] == ["a"]
+    assert runs_to_await(two, {"sb"}) == []  # b alone was asked for: a is the other study's to wait for
+    assert [run.name for run in runs_to_await(two, {"sa", "sb"})] == ["a"]
 
 
 def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed, tmp_path):

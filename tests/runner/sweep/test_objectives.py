@@ -6,7 +6,7 @@ import pytest
 
 from runner.compose.overrides import compose_in_full
 from runner.mistakes import ConfigError
-from runner.sweep.goal import Searched, first_lines, searched
+from runner.sweep.goal import Searched, first_lines, search_facts
 from runner.sweep.objectives import METRICS, Objective, several, single, values
 
 TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "direction": "minimize"}]
@@ -65,7 +65,7 @@ def test_the_direction_of_a_score_follows_from_its_name(score, direction):
 
 
 def composed(*words: str) -> Searched:
-    return searched(compose_in_full(list(words)), words)
+    return search_facts(compose_in_full(list(words)), words)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from runner.sweep import kept, table
 from runner.sweep.best import show_best
 from runner.sweep.optuna_report import importances, write_report
 from runner.sweep.outcomes import SWEEP, JobOutcome, note
-from runner.sweep.trials import completed, on_front, saved
+from runner.sweep.trials import completed_trials, describe_savings, on_front
 
 WIDE = FloatDistribution(0, 1)
 
@@ -51,7 +51,7 @@ def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
     assert html.count("plotly.js v") == 1, "the library is in it once"
     assert "<script src=" not in html
     assert "pruned at step 10" in html
-    assert saved(study) == "1,320 steps of 1,500: pruning saved 12%"
+    assert describe_savings(study) == "1,320 steps of 1,500: pruning saved 12%"
     assert "steps    1,320 steps of 1,500" in capsys.readouterr().out
 
 
@@ -60,7 +60,7 @@ def test_of_several_objectives_the_front_comes_first(tmp_path):
     front = on_front(study)
     assert {study.trials[k].params["y"] for k in front} == {0.0}, "y only costs"
     assert len(front) == 5
-    assert {t.number for t in completed(study)[:5]} == set(front)
+    assert {t.number for t in completed_trials(study)[:5]} == set(front)
     written = write_report(study, tmp_path)
     assert [path.name for path in written] == ["report.html", "importances.csv", "front.csv"]
     assert "<h2>Pareto front</h2>" in written[0].read_text()

@@ -15,8 +15,8 @@ import pytest
 
 from runner.mistakes import ConfigError
 from runner.sweep import table
-from runner.sweep.lines import Numbered, numbered
-from runner.sweep.outcomes import SWEEP, JobOutcome, note, noted, noting, title
+from runner.sweep.lines import Numbered, number_lines
+from runner.sweep.outcomes import SWEEP, JobOutcome, note, noting, read_outcomes, title
 
 
 def recorded(folder: Path, **result: list[float]) -> Path:
@@ -46,12 +46,12 @@ def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
 
 def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path, monkeypatch):
     sweep, outcomes = ended(tmp_path, monkeypatch)
-    assert noted(sweep) == outcomes
+    assert read_outcomes(sweep) == outcomes
     assert [o.state for o in outcomes] == ["done", "done", "failed", "interrupted"]
     (tmp_path / "elsewhere").mkdir()
     for name in ("multirun", "mine"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
-    moved = noted(tmp_path / "elsewhere" / "multirun" / "now")
+    moved = read_outcomes(tmp_path / "elsewhere" / "multirun" / "now")
     assert moved[0].folder == tmp_path / "elsewhere" / "mine" / "a"
 
 
@@ -59,7 +59,7 @@ def test_a_damaged_file_is_named(tmp_path, monkeypatch):
     sweep, _ = ended(tmp_path, monkeypatch)
     (sweep / "jobs" / "0.json").write_text('{"number": 0}')
     with pytest.raises(ConfigError, match=r"jobs/0.json: not what a job of a sweep writes"):
-        noted(sweep)
+        read_outcomes(sweep)
 
 
 def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(tmp_path, monkeypatch, capsys):
@@ -117,7 +117,7 @@ def test_lines_of_jobs_beside_each_other_carry_their_number():
     out.end()
     assert stream.getvalue() == "[3] a\n[3] bc\n[3] \n[3] d\n"
     before = sys.stdout
-    with numbered(1):
+    with number_lines(1):
         assert not sys.stdout.isatty()
     assert sys.stdout is before
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runner.mistakes import ConfigError
-from runner.record.lease import started, taken
+from runner.record.lease import process_start, take_lease
 from runner.system.clean import main
 
 
@@ -48,7 +48,7 @@ def outputs(tmp_path):
 
 
 def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
-    lock = taken(outputs["going"], "s")
+    lock = take_lease(outputs["going"], "s")
     clean = ["clean", "--output-dir", str(tmp_path)]
     assert main([*clean, "--dry-run"]) == 0
     said = capsys.readouterr().out
@@ -98,7 +98,7 @@ def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_no
 def test_workers_of_a_killed_sweep_are_found_and_ended(tmp_path, capsys):
     """One of a sweep that is gone, one of a sweep that lives, and one of another output folder."""
     command = [sys.executable, "-c", "import time; time.sleep(60)", "loky"]
-    ours, gone = f"{os.getpid()}:{started(os.getpid())}", "999999999:1"
+    ours, gone = f"{os.getpid()}:{process_start(os.getpid())}", "999999999:1"
     given = [(gone, "outputs"), (ours, "outputs"), (gone, "elsewhere")]
     workers = []
     for process, folder in given:

@@ -79,14 +79,14 @@ def test_a_store_that_does_not_answer_is_left_alone_for_2_4_8_minutes():
     clock = Clock()
     backoff, waits = Backoff(clock), []
     for _ in range(8):
-        backoff.failed()
+        backoff.record_failure()
         waits.append((backoff.until - clock.now) / 60)
         assert backoff.waiting
         clock.now = backoff.until
         assert not backoff.waiting
     assert waits == [2, 4, 8, 16, 32, 64, 128, 128]
-    backoff.answered()
-    backoff.failed()
+    backoff.record_answer()
+    backoff.record_failure()
     assert backoff.until - clock.now == 120
 
 

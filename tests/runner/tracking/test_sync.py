@@ -16,7 +16,7 @@ from runner.mistakes import ConfigError
 from runner.tracking import mirror, sync
 from runner.tracking.handover import Handover
 from runner.tracking.marks import read_marks
-from runner.tracking.store import OWN, locked, masked
+from runner.tracking.store import OWN, lock_file, mask_secrets
 
 PASSWORDS = {
     "http://me:secret@host:5000/x": "http://me:***@host:5000/x",
@@ -32,7 +32,7 @@ PASSWORDS = {
 
 @pytest.mark.parametrize("text", PASSWORDS)
 def test_passwords_are_masked(text):
-    assert masked(text) == PASSWORDS[text]
+    assert mask_secrets(text) == PASSWORDS[text]
 
 
 def synced(outputs: Path, *words: str) -> int:
@@ -113,7 +113,7 @@ def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
 def test_a_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, capsys):
     made_record(outputs, "aaaaaaaaaaaa", choice={"dataset": "x" * 10**6})
     made_record(outputs, "bbbbbbbbbbbb")
-    monkeypatch.setattr(mirror, "masked", lambda text: text[:100])
+    monkeypatch.setattr(mirror, "mask_secrets", lambda text: text[:100])
     assert synced(outputs) == 1
     assert "1 run is in sqlite" in capsys.readouterr().out
 
@@ -161,7 +161,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
 
 def test_it_says_what_it_waits_for_and_gives_up(outputs, capsys):
     made_record(outputs)
-    with locked(outputs / ".mlflow.lock"):
+    with lock_file(outputs / ".mlflow.lock"):
         began = time.monotonic()
         assert synced(outputs, "--timeout", "3") == 1
     said = capsys.readouterr()

@@ -18,7 +18,7 @@ from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.record.facts import read
 from runner.record.lines import read_lines
-from runner.tracking.mirror import Mirror, opened
+from runner.tracking.mirror import Mirror, open_client
 
 pytestmark = pytest.mark.usefixtures("no_pusher")
 GAME = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
@@ -39,7 +39,7 @@ def mirrored(tmp_path_factory, empty_store):
         run(job)
         mirror = Mirror(job.folder, Path(job.settings.output_dir))
         assert mirror.push(), mirror.trouble
-        client = opened(Path(job.settings.output_dir))
+        client = open_client(Path(job.settings.output_dir))
         yield job, client, client.get_run(mirror.run_id)
 
 
@@ -139,7 +139,7 @@ def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job
     run(job)
     mirror = Mirror(job.folder, Path(job.settings.output_dir))
     assert mirror.push()
-    client = opened(Path(job.settings.output_dir))
+    client = open_client(Path(job.settings.output_dir))
     (path,) = {a.path for a in client.list_artifacts(mirror.run_id)} & {"checkpoints"}
     assert client.list_artifacts(mirror.run_id, path)
 

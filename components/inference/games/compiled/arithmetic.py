@@ -9,19 +9,19 @@ from functools import cache
 import numpy as np
 import torch
 
-from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.loops import Array, compile_loop
 
 FEW = 5  # so many numbers PyTorch sums in the same order on every machine; more take vector instructions of its own
 
 
-def fused(a: float, b: float, c: float) -> float:
+def fma(a: float, b: float, c: float) -> float:
     """ab + c, rounded once; where it is compiled, by ``_one_rounding``."""
     return a * b + c
 
 
 @cache
 def _one_rounding() -> None:
-    """Tells the compiler what ``fused`` is."""
+    """Tells the compiler what ``fma`` is."""
     from numba.extending import intrinsic, overload
 
     def multiply_add(typing, a, b, c):  # type: ignore[no-untyped-def]
@@ -29,8 +29,8 @@ def _one_rounding() -> None:
 
     known = intrinsic(multiply_add)
 
-    @overload(fused)
-    def _fused(a, b, c):  # type: ignore[no-untyped-def]
+    @overload(fma)
+    def _fma(a, b, c):  # type: ignore[no-untyped-def]
         return lambda a, b, c: known(a, b, c)  # type: ignore[call-arg]
 
 
@@ -45,7 +45,7 @@ def room():  # type: ignore[no-untyped-def]
     def few(typing, like):  # type: ignore[no-untyped-def]
         kind = types.Array(like.dtype, 1, "C")
 
-        def written(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        def generate_few(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             number = context.get_data_type(like.dtype)
             lies = cgutils.alloca_once(builder, ir.ArrayType(number, FEW))
             size = context.get_constant(types.intp, context.get_abi_sizeof(number))
@@ -54,7 +54,7 @@ def room():  # type: ignore[no-untyped-def]
             context.populate_array(made, data=start, shape=shape, strides=[size], itemsize=size, meminfo=None)
             return made._getvalue()
 
-        return kind(like), written
+        return kind(like), generate_few
 
     return intrinsic(few)
 
@@ -65,12 +65,12 @@ def weight(alpha: float, dtype: type[np.floating]) -> np.floating:
     return w if w < 0.5 else w - dtype(1)
 
 
-def moved(start: float, end: float, step: float) -> float:
+def lerp(start: float, end: float, step: float) -> float:
     """``torch.lerp``: (1 − w) start + w end; ``step`` is ``weight`` of w."""
-    return fused(step, end - start, start if step > 0 else end)
+    return fma(step, end - start, start if step > 0 else end)
 
 
-def summed(x: Array, at: int, n: int) -> float:
+def sum_slice(x: Array, at: int, n: int) -> float:
     """``x[at : at + n].sum(-1)``, n ≤ 5."""
     total = x[at]
     if n == FEW:
@@ -80,7 +80,7 @@ def summed(x: Array, at: int, n: int) -> float:
     return total
 
 
-def inverted(p: Array, at: int, n: int, u: float, edge: Array) -> int:
+def inverse_cdf(p: Array, at: int, n: int, u: float, edge: Array) -> int:
     """``draw_action`` of ``components.maths.policies``: an action from its probabilities p[at : at + n]; ``edge`` [1] is room
     for a sum in their type, which ``cumsum`` takes in float64."""
     reached, action = 0.0, 0
@@ -92,7 +92,7 @@ def inverted(p: Array, at: int, n: int, u: float, edge: Array) -> int:
     return action
 
 
-parts = (moved, summed, inverted)  # what loops are made of
+parts = (lerp, sum_slice, inverse_cdf)  # what loops are made of
 
 
 def loop(function, more=()):  # type: ignore[no-untyped-def]
@@ -102,17 +102,17 @@ def loop(function, more=()):  # type: ignore[no-untyped-def]
         ImportError: numba is not installed.
     """
     _one_rounding()
-    return compiled(function, [*parts, *more], inline=True)
+    return compile_loop(function, [*parts, *more], inline=True)
 
 
-def _tried(x: Array, flat: Array, step: float, u: Array, edge: Array, found: Array) -> None:
+def _compare_rounding(x: Array, flat: Array, step: float, u: Array, edge: Array, found: Array) -> None:
     """What ``rounds_alike`` compares."""
     for i in range(len(x)):
-        found[i, 0] = moved(x[i, 0], x[i, 1], step)
-        found[i, 1] = fused(x[i, 0], step, x[i, 1])
-        found[i, 2] = inverted(flat, i * FEW, FEW, u[i], edge)
+        found[i, 0] = lerp(x[i, 0], x[i, 1], step)
+        found[i, 1] = fma(x[i, 0], step, x[i, 1])
+        found[i, 2] = inverse_cdf(flat, i * FEW, FEW, u[i], edge)
         for n in range(1, FEW + 1):
-            found[i, 2 + n] = summed(flat, i * FEW, n)
+            found[i, 2 + n] = sum_slice(flat, i * FEW, n)
 
 
 @cache
@@ -126,5 +126,5 @@ def rounds_alike(dtype: torch.dtype) -> bool:
     columns.append((u[:, None] >= x.cumsum(-1)[:, :-1]).sum(-1).to(dtype))
     columns += [x[:, :n].contiguous().sum(-1) for n in range(1, FEW + 1)]
     found = torch.empty(256, len(columns), dtype=dtype)
-    loop(_tried)(x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), found.numpy())
+    loop(_compare_rounding)(x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), found.numpy())
     return torch.equal(found, torch.stack(columns, 1))

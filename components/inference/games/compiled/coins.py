@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from components.inference.games.compiled.arithmetic import inverted, loop
+from components.inference.games.compiled.arithmetic import inverse_cdf, loop
 from components.maths.compiled.loops import Array
 
 
-def stepped(cell: int, action: int, size: int) -> int:
+def move_cell(cell: int, action: int, size: int) -> int:
     """Twin: ``CoinEnvironment.moved``; up, right, down, left."""
     row, column = cell // size, cell % size
     if action == 0:
@@ -24,13 +24,13 @@ def stepped(cell: int, action: int, size: int) -> int:
     return row * size + column
 
 
-def marked(s: Array, i: int, cells: int, places: Array) -> None:
+def mark_cells(s: Array, i: int, cells: int, places: Array) -> None:
     """Twin: ``CoinEnvironment.marks``."""
     for m in range(4):
         places[i, m] = m * cells + s[i, m] if s[i, m] < cells else 4 * cells
 
 
-parts = (stepped, marked)
+parts = (move_cell, mark_cells)
 
 
 @cache
@@ -39,7 +39,7 @@ def opening() -> Callable[..., Any]:
 
     def mark(s: Array, size: int, places: Array) -> None:
         for i in range(len(s)):
-            marked(s, i, size * size, places)
+            mark_cells(s, i, size * size, places)
 
     return loop(mark, parts)
 
@@ -57,9 +57,9 @@ def moving() -> Callable[..., Any]:
     ) -> None:  # fmt: skip
         cells, half, replicates = size * size, share[2], len(s)
         for i in range(replicates):
-            a[i] = inverted(hers, i * 4, 4, u[at * replicates + i], edge)
-            b[i] = inverted(his, i * 4, 4, v[at * replicates + i], edge)
-            s[i, 0], s[i, 1] = stepped(s[i, 0], a[i], size), stepped(s[i, 1], b[i], size)
+            a[i] = inverse_cdf(hers, i * 4, 4, u[at * replicates + i], edge)
+            b[i] = inverse_cdf(his, i * 4, 4, v[at * replicates + i], edge)
+            s[i, 0], s[i, 1] = move_cell(s[i, 0], a[i], size), move_cell(s[i, 1], b[i], size)
             gains[0, i] = gains[1, i] = 0
             for m in range(2, 4):
                 she, he = s[i, m] == s[i, 0], s[i, m] == s[i, 1]
@@ -72,7 +72,7 @@ def moving() -> Callable[..., Any]:
                     gains[1, i] += 1
                 if she or he:
                     s[i, m] = cells
-            marked(s, i, cells, after)
+            mark_cells(s, i, cells, after)
             total[0, i] += gains[0, i]
             total[1, i] += gains[1, i]
             total[2, i] += (gains[0, i] + gains[1, i]) * half

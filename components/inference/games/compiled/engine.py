@@ -55,7 +55,7 @@ class Compilable(Chooser[K], Generic[K]):
         """Q_1 … Q_k, her own the last."""
 
     @abstractmethod
-    def counted(self, mind: K) -> Tensor | None:
+    def action_counts(self, mind: K) -> Tensor | None:
         """Counts of the level-1 thinker [R, S, n]; None: of one action there is nothing to count."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Compilable(Chooser[K], Generic[K]):
         """That of her own policy; None where it is ε-greedy."""
         return self.temperature if self.policy == "softmax" else None
 
-    def told(
+    def describe(
         self, alphas: tuple[float, ...], epsilons: tuple[float, ...], temperatures: tuple[float | None, ...], forget: float,
         at_next: bool = True, ties: int = SHARED, drawn: bool = False,
     ) -> Levels:  # fmt: skip
@@ -108,5 +108,5 @@ class Compilable(Chooser[K], Generic[K]):
     def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:
         if not isinstance(state, PlayingCompiled):
             return super().step(state, batch, rng)
-        values, counts, known = self.tables(state.mind), self.counted(state.mind), self.levels(batch.index)
+        values, counts, known = self.tables(state.mind), self.action_counts(state.mind), self.levels(batch.index)
         return state, state.plays.play(batch, state.standing, rng, values, counts, known)

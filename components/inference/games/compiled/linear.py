@@ -138,7 +138,7 @@ class CompiledMarks:
         agent, mind = self.agent, state.mind
         she, he = (
             Side(values, counts, known),
-            Side(agent.tables(mind), agent.counted(mind), agent.levels(episode.index)),
+            Side(agent.tables(mind), agent.action_counts(mind), agent.levels(episode.index)),
         )
         s, size, horizon = standing.s.numpy().copy(), environment.size, environment.horizon
         total, tally = np.zeros((3, len(s)), self.dtype), np.zeros((2, len(s)), self.dtype)

@@ -9,26 +9,26 @@ from functools import cache
 from typing import Any
 
 from components.inference.games.compiled import thinkers
-from components.inference.games.compiled.arithmetic import loop, summed
+from components.inference.games.compiled.arithmetic import loop, sum_slice
 from components.inference.games.compiled.thinkers import count, expect, forecast
 from components.maths.compiled.loops import Array
 
 
-def valued(w: Array, i: int, cell: int, places: Array, terms: Array) -> float:
+def q_value(w: Array, i: int, cell: int, places: Array, terms: Array) -> float:
     """Q(s, a, b) = Σ w_ab at the marks of s."""
     features, n = w.shape[2], places.shape[1]
     for m in range(n):
         terms[m] = w[i, cell, places[i, m]] if places[i, m] < features else 0
-    return summed(terms, 0, n)
+    return sum_slice(terms, 0, n)
 
 
 def row(w: Array, i: int, places: Array, q: Array, terms: Array) -> None:
     """Q(s, ·, ·) [A·B]."""
     for cell in range(w.shape[1]):
-        q[cell] = valued(w, i, cell, places, terms)
+        q[cell] = q_value(w, i, cell, places, terms)
 
 
-def guessed(counts: Array, counted: bool, believed: Array, i: int, guess: Array) -> None:
+def fill_forecast(counts: Array, counted: bool, believed: Array, i: int, guess: Array) -> None:
     """p(b) [other] of the other: of counts [R·other] where he is ``counted``, or what is believed of him."""
     other = believed.shape[1]
     if counted:
@@ -38,7 +38,7 @@ def guessed(counts: Array, counted: bool, believed: Array, i: int, guess: Array)
             guess[b] = believed[i, b]
 
 
-parts = (*thinkers.parts, valued, row, guessed)
+parts = (*thinkers.parts, q_value, row, fill_forecast)
 
 
 @cache
@@ -51,7 +51,7 @@ def weighing() -> Callable[..., Any]:
     ) -> None:  # fmt: skip
         own, other = psi.shape[1], believed.shape[1]
         for i in range(len(places)):
-            guessed(counts, counted, believed, i, guess)
+            fill_forecast(counts, counted, believed, i, guess)
             row(w, i, places, q, terms)
             expect(q, 0, own, other, guess, answer, terms)
             for a in range(own):
@@ -76,7 +76,7 @@ def teaching() -> Callable[..., Any]:
         for i in range(len(places)):
             target = r[i]
             if on:
-                guessed(counts, counted, believed, i, guess)
+                fill_forecast(counts, counted, believed, i, guess)
                 row(w, i, after, q, terms)
                 expect(q, 0, own, other, guess, answer, terms)
                 value = answer[0]
@@ -84,7 +84,7 @@ def teaching() -> Callable[..., Any]:
                     value = max(value, answer[c])
                 target = r[i] + rates[1] * value
             cell = a[i] * other + (b[i] if other > 1 else 0)
-            step = rates[0] * (target - valued(w, i, cell, places, terms))
+            step = rates[0] * (target - q_value(w, i, cell, places, terms))
             for m in range(places.shape[1]):
                 if places[i, m] < features:
                     w[i, cell, places[i, m]] += step

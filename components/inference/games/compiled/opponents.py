@@ -13,7 +13,7 @@ from components.attackers.opponents.exponential_smoother import ExponentialSmoot
 from components.attackers.opponents.fixed_policy import FixedPolicy
 from components.attackers.opponents.tit_for_tat import TitForTat
 from components.contracts.attackers import Opponent
-from components.inference.games.compiled.arithmetic import inverted
+from components.inference.games.compiled.arithmetic import inverse_cdf
 from components.maths.compiled.loops import Array
 
 SMOOTHER, FIXED, TIT_FOR_TAT = range(3)
@@ -54,7 +54,7 @@ _KNOWN: dict[type[Opponent[Any]], Callable[[Any, Tensor], Adversary]] = {
 }
 
 
-def known(opponent: Opponent[Any]) -> bool:
+def is_compiled(opponent: Opponent[Any]) -> bool:
     """Whether there is a compiled twin."""
     return type(opponent) in _KNOWN
 
@@ -79,7 +79,7 @@ def parts_drawn(opponent: Opponent[Any]) -> int:
 def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Array, edge: Array) -> int:
     """Twins: ``act`` of each of them."""
     if who == FIXED:
-        return inverted(p, i * n, n, u[i], edge)
+        return inverse_cdf(p, i * n, n, u[i], edge)
     if who == TIT_FOR_TAT:
         meant = 0 if u[i] < odds[0] else means[i]
         return 1 - meant if u[len(means) + i] < odds[1] else meant

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from components.inference.games.compiled import opponents, thinkers, uniforms
-from components.inference.games.compiled.arithmetic import inverted, loop, room
+from components.inference.games.compiled.arithmetic import inverse_cdf, loop, room
 from components.inference.games.compiled.opponents import chooses, observes
 from components.inference.games.compiled.thinkers import expect, foresee, learn, reply
 from components.inference.games.compiled.uniforms import draw
@@ -78,7 +78,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                     foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
                 top = begins[k - 1] + row * actions * noticed
                 reply(q, top, actions, noticed, believed, chances, k - 1, ties, drawn, answer, psi, terms, mixed)
-            a = inverted(answer, 0, actions, u[i], terms)
+            a = inverse_cdf(answer, 0, actions, u[i], terms)
             b = chooses(who, p, threats, means, odds, i, v, terms)
             looked = s[i] * actions + a
             cell = looked * threats + b

@@ -28,7 +28,7 @@ def rules(environment: TableEnvironment) -> Rules:
     s, a, b = cells // (A * B), cells // B % A, cells % B
     outcome = environment.step(s, a, b.unsqueeze(1), torch.Generator())
     rows = torch.arange(S * A, device=environment.device)
-    weights, seen = environment.shown(rows // A, rows % A)
+    weights, seen = environment.observe(rows // A, rows % A)
     ends = torch.zeros(S, dtype=torch.bool) if environment.ends is None else environment.ends
     seen = torch.ones(S * A, dtype=torch.bool) if seen is None else seen
     pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], Game.welfare(outcome)])

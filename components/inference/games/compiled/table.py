@@ -38,7 +38,7 @@ def fitting(game: Game, where: str, few: int = FEW) -> None:
         raise Misfit(
             f"{where}: plays games in tables with one opponent, dataset={game.name} is none; engine=tensors does"
         )
-    if len(players) > 1 or not opponents.known(players[0]):
+    if len(players) > 1 or not opponents.is_compiled(players[0]):
         told = ", ".join(player.name for player in players)
         raise Misfit(f"{where}: plays against one of {opponents.NAMES}, here attacker={told}; engine=tensors plays all")
     if max(environment.n_actions, *environment.n_threats) > few:

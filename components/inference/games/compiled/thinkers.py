@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.inference.games.compiled.arithmetic import FEW, fused, inverted, moved, summed, weight
+from components.inference.games.compiled.arithmetic import FEW, fma, inverse_cdf, lerp, sum_slice, weight
 from components.maths.compiled.loops import Array
 from components.models.games.q_table import Table
 from components.trouble import Misfit
@@ -69,7 +69,7 @@ class Levels(NamedTuple):
         return chances
 
     def steps(self, dtype: type[np.floating]) -> Array:
-        """Of ``moved``, by the learning rates [k]."""
+        """Of ``lerp``, by the learning rates [k]."""
         return np.array([weight(alpha, dtype) for alpha in self.alphas])
 
 
@@ -79,7 +79,7 @@ class Thinking(Protocol):
 
     def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
 
-    def counted(
+    def action_counts(
         self, mind: Any
     ) -> Tensor | None: ...  # of the level-1 thinker [R, S, n]; None: there is nothing to count
 
@@ -92,7 +92,7 @@ class Thinking(Protocol):
 
 def forecast(counts: Array, at: int, n: int, believed: Array) -> None:
     """Twin: ``mean_forecast`` of fictitious_play, α / Σα."""
-    total = summed(counts, at, n)
+    total = sum_slice(counts, at, n)
     for b in range(n):
         believed[b] = counts[at + b] / total
 
@@ -101,7 +101,7 @@ def count(counts: Array, at: int, n: int, seen: int, forget: float, one: Array) 
     """Twin: ``count`` of fictitious_play, α := λα, α_b := α_b + 1."""
     for b in range(n):
         one[0] = 1 if b == seen else 0
-        counts[at + b] = fused(counts[at + b], forget, one[0])
+        counts[at + b] = fma(counts[at + b], forget, one[0])
 
 
 def expect(q: Array, at: int, own: int, other: int, believed: Array, psi: Array, terms: Array) -> None:
@@ -109,7 +109,7 @@ def expect(q: Array, at: int, own: int, other: int, believed: Array, psi: Array,
     for a in range(own):
         for b in range(other):
             terms[b] = q[at + a * other + b] * believed[b]
-        psi[a] = summed(terms, 0, other)
+        psi[a] = sum_slice(terms, 0, other)
 
 
 def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Array) -> None:
@@ -186,7 +186,7 @@ def update(
     Twins: ``LevelK._value``, ``DecisionMaker.ahead`` and ``Table.learn``."""
     then = begin + after * own * other
     if drawn:
-        o = inverted(believed, 0, other, w, terms)
+        o = inverse_cdf(believed, 0, other, w, terms)
         for c in range(own):
             psi[c] = q[then + c * other + o]
     else:
@@ -195,7 +195,7 @@ def update(
     for c in range(1, own):
         value = max(value, psi[c])
     place = begin + (row * own + a) * other + b
-    q[place] = moved(q[place], r + gamma * value if on else r, step)
+    q[place] = lerp(q[place], r + gamma * value if on else r, step)
 
 
 def learn(

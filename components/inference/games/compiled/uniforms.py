@@ -25,7 +25,7 @@ def mixed(this: np.uint64, then: np.uint64, far: np.uint64) -> np.uint64:
     return far ^ (bits >> np.uint64(1)) ^ ((then & np.uint64(1)) * np.uint64(0x9908B0DF))
 
 
-def turned(words: Array) -> None:
+def next_words(words: Array) -> None:
     """The next 624 words."""
     for i in range(BEGIN, BEGIN + N - AHEAD):
         words[i] = mixed(words[i], words[i + 1], words[i + AHEAD])
@@ -35,7 +35,7 @@ def turned(words: Array) -> None:
     words[last] = mixed(words[last], words[BEGIN], words[BEGIN + AHEAD - 1])
 
 
-def tempered(y: np.uint64) -> np.uint64:
+def temper(y: np.uint64) -> np.uint64:
     y = y ^ (y >> np.uint64(11))
     y = y ^ ((y << np.uint64(7)) & np.uint64(0x9D2C5680))
     y = y ^ ((y << np.uint64(15)) & np.uint64(0xEFC60000))
@@ -57,20 +57,20 @@ def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Arr
                 for half in range(2):
                     word = at + 2 * number + half - begin
                     while word >= N:
-                        turned(words)
+                        next_words(words)
                         begin += N
                         word -= N
-                    bits = (bits << np.uint64(32)) | tempered(words[BEGIN + word])
+                    bits = (bits << np.uint64(32)) | temper(words[BEGIN + word])
                 out[number] = (bits & np.uint64(0x1FFFFFFFFFFFFF)) * (1.0 / 9007199254740992.0)
     end = at + 2 * len(out) - begin
     while end > N:
-        turned(words)
+        next_words(words)
         end -= N
     words[1] = (words[1] & np.uint64(0xFFFFFFFF00000000)) | np.uint64(N + 1 - end)
     words[2] = np.uint64(end)
 
 
-parts = (mixed, turned, tempered, draw)
+parts = (mixed, next_words, temper, draw)
 
 
 @cache

@@ -89,11 +89,11 @@ class OpponentShaping(Player[Shaping]):
     # ---- his policy ----------------------------------------------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[Shaping]:
         playing = super().init(model, problem, rng)
-        self.look(playing.mind, problem.told(playing.standing, 0))
+        self.look(playing.mind, problem.announced_policy(playing.standing, 0))
         return playing
 
     def step(self, state: Playing[Shaping], batch: Episode, rng: Rng) -> tuple[Playing[Shaping], Info]:
-        self.look(state.mind, batch.game.told(state.standing, batch.index))
+        self.look(state.mind, batch.game.announced_policy(state.standing, batch.index))
         return super().step(state, batch, rng)
 
     def look(self, mind: Shaping, policy: Callable[[Tensor], Tensor] | None) -> None:

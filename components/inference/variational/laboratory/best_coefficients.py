@@ -46,7 +46,7 @@ class CrossMoments:
         """Least squares of g on u, [B, U, P]: the first is the intercept, the others Cov[ĝ_b, w] Cov[w]⁻¹ of these draws."""
         return torch.linalg.solve(self.uu, self.ug)
 
-    def left(self, c: Tensor) -> Tensor:
+    def remaining_variance(self, c: Tensor) -> Tensor:
         """Σ_b Tr Cov[g_b − cᵀ w_b] [] of these draws, c [B, K·D, P]: about their own mean."""
         mean = self.ug[:, 0] / self.n - torch.einsum("bu,bup->bp", self.uu[:, 0, 1:] / self.n, c)
         cross = (c * self.ug[:, 1:]).sum((1, 2))
@@ -97,6 +97,9 @@ def best_ratios(
     nothing, left, free = zeros.expand(B, K, P), zeros, zeros
     for fitted, other in (halves, halves[::-1]):
         c = fitted.coefficients()[:, 1:]
-        left, free = left + other.left(c), free + other.left(c.mean(0, keepdim=True).expand_as(c))
-    plain = sum((half.left(nothing) for half in halves), zeros)
+        left, free = (
+            left + other.remaining_variance(c),
+            free + other.remaining_variance(c.mean(0, keepdim=True).expand_as(c)),
+        )
+    plain = sum((half.remaining_variance(nothing) for half in halves), zeros)
     return Best(float(left / plain), float(free / plain))

@@ -41,12 +41,12 @@ class Frozen:
     def own(self, purpose: int) -> Rng:
         return Beside(self.rng, self.streams + purpose)
 
-    def shown(self, purpose: int, start: int, stop: int) -> Iterator[RowBatch]:
+    def iterate_batches(self, purpose: int, start: int, stop: int) -> Iterator[RowBatch]:
         """Minibatches start+1 … stop of an order of the laboratory's own."""
         for _, batch in self.problem.batches("minibatch", self.own(purpose), start, stop):
             yield batch
 
-    def chosen(self) -> list[bool]:
+    def select_parameters(self) -> list[bool]:
         """Of each parameter: is it looked at?
 
         Raises:
@@ -59,26 +59,28 @@ class Frozen:
             raise Misfit(
                 "inference.parameters=guide looks for a log q, which this model has not; set inference.parameters=all"
             )
-        (batch,) = self.shown(FIXED, 0, 1)
+        (batch,) = self.iterate_batches(FIXED, 0, 1)
         log_q = module.log_q(batch, module.sample(batch, 1, self.own(INIT).noise)).sum()
         return [g is not None for g in torch.autograd.grad(log_q, parameters, allow_unused=True)]
 
     def teach(self, watched: list[Measurable], start: int, stop: int) -> None:
         """Iterations start+1 … stop of what the estimators learn, on the same rows each."""
         learning = [one for one in watched if one.state is not None]
-        for batch in self.shown(LEARN, start, stop) if learning else ():
+        for batch in self.iterate_batches(LEARN, start, stop) if learning else ():
             for one in learning:
                 one.learn(self.module, batch)
 
     def spread(self, one: Measurable, batches: int, draws: int, chosen: list[bool]) -> list[Spread]:
         """Of an estimator at each of the fixed batches; the same noise for all that draw alike."""
         rng = self.own(NOISE)
-        return [at_batch(one, self.module, batch, rng, draws, chosen) for batch in self.shown(FIXED, 0, batches)]
+        return [
+            at_batch(one, self.module, batch, rng, draws, chosen) for batch in self.iterate_batches(FIXED, 0, batches)
+        ]
 
     def over(self, watched: list[Measurable], draws: int, chosen: list[bool]) -> list[Over]:
         """What the choice of the rows adds, and the bias."""
         same = [self.own(AGAIN) for _ in watched]
-        return over_batches(watched, self.module, self.shown(FRESH, 0, draws), same, chosen)
+        return over_batches(watched, self.module, self.iterate_batches(FRESH, 0, draws), same, chosen)
 
     def best(self, n_samples: int, order: int, batches: int, draws: int) -> Best:
         """The least trace ratios with polynomials of an order, a mean over the fixed batches.
@@ -92,7 +94,7 @@ class Frozen:
         generator = self.own(BEST).noise
         found = [
             best_ratios(self.module, batch, n_samples, order, draws, generator)
-            for batch in self.shown(FIXED, 0, batches)
+            for batch in self.iterate_batches(FIXED, 0, batches)
         ]
         return Best(
             *(statistics.fmean(values) for values in zip(*((b.per_row, b.context_free) for b in found), strict=True))
@@ -112,7 +114,7 @@ class Frozen:
         generator = self.own(SCORE).noise
         found = [
             corrections(module, part, list(vectors.values()), draws, generator)
-            for part in rows_of(module, self.shown(FIXED, 0, batches))
+            for part in rows_of(module, self.iterate_batches(FIXED, 0, batches))
         ]
         return {name: torch.stack(of) for name, of in zip(vectors, zip(*found, strict=True), strict=True)}
 

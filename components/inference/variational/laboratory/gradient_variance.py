@@ -105,17 +105,21 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
                 raise ValueError(f"{key}: {values} must increase")
         return self
 
-    def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
-        own = frozenset() if self.train.made() else frozenset().union(*(g.needs for g in self.gradients))
-        return super().needed(kind, offered) | self.train.needed(kind, offered) | own
+    def required_capabilities(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+        own = (
+            frozenset()
+            if self.train.variational_capabilities()
+            else frozenset().union(*(g.needs for g in self.gradients))
+        )
+        return super().required_capabilities(kind, offered) | self.train.required_capabilities(kind, offered) | own
 
-    def made(self) -> frozenset[str]:
-        return self.train.made()
+    def variational_capabilities(self) -> frozenset[str]:
+        return self.train.variational_capabilities()
 
     def init(self, model: Any, problem: Rowwise, rng: Rng) -> LaboratoryState:
         fitting = self.train.init(model, problem, rng)
         beside = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
-        return self._measured(LaboratoryState(fitting, 0, beside, Findings(), problem), rng)
+        return self._measure(LaboratoryState(fitting, 0, beside, Findings(), problem), rng)
 
     def step(self, state: LaboratoryState, batch: RowBatch, rng: Rng) -> tuple[LaboratoryState, Info]:
         learnt = list(state.learnt)
@@ -123,7 +127,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
             own = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
             learnt[k] = estimator.estimate(state.fitting.module, batch, own, learnt[k])[2]
         fitting, info = self.train.step(state.fitting, batch, rng)
-        return self._measured(replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng), info
+        return self._measure(replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng), info
 
     def posterior(self, state: LaboratoryState) -> Measured:
         inner = self.train.posterior(state.fitting)
@@ -138,7 +142,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         """What each estimator knows before it has learnt anything."""
         return [estimator.init(module, rng) for estimator in self.gradients]
 
-    def _measured(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
+    def _measure(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
         """With what is found where the module is to be looked at; no stream of the training is drawn from."""
         t, module = state.step, state.fitting.module
         if t not in self.at:
@@ -149,7 +153,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         watched = [
             Measurable(*parts) for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
         ]
-        chosen, new = frozen.chosen(), copy.deepcopy(state.findings)
+        chosen, new = frozen.select_parameters(), copy.deepcopy(state.findings)
         unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LogRatio, RowGuide
 from components.contracts.problems import RowBatch
-from components.gradients.score.log_ratio import drawn, scores
+from components.gradients.score.log_ratio import sample_guide, scores
 from components.inference.variational.global_gaussian import GlobalGaussian
 
 TOGETHER = 40  # draws whose scores are found in one backward pass
@@ -41,7 +41,7 @@ def corrections(
     product = [s.clone() for s in square]  # Σ f h²
     while count < draws:
         S = min(TOGETHER, draws - count)
-        found = drawn(module, batch, S, generator)
+        found = sample_guide(module, batch, S, generator)
         f = found.f.sum(1).double()  # [S]
         (h,) = scores(module, batch, found.z, parameters, [torch.ones_like(found.f)])
         for s, p, one in zip(square, product, h, strict=True):

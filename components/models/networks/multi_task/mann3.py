@@ -25,5 +25,5 @@ class MANN3(Dropped, Model[Supervised, DenseNetwork]):
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "weight_space", "affine_layers"})
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
-    def offered(self) -> frozenset[str]:
+    def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())
