@@ -34,7 +34,7 @@ def resolve_old_name(module: str, name: str) -> object:
     new = FUNCTIONS.get(module, {}).get(name)
     if new is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    _warn(f"{module}.{name}", f"{module}.{new}")
+    _warn(f"{module}.{name}", f"{module}.{new}", stacklevel=4)  # where the user imports it
     return vars(importlib.import_module(module))[new]
 
 
@@ -42,9 +42,9 @@ def adopt_old_methods(cls: type) -> None:
     """Puts methods that a class of the user defines under old names under the new ones."""
     for old, new in METHODS.items():
         if callable(method := vars(cls).get(old)) and new not in vars(cls) and hasattr(cls, new):
-            _warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}")
+            _warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}", stacklevel=3)
             setattr(cls, new, method)
 
 
-def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} is now {new}; the old name goes with version 0.2.0", FutureWarning, stacklevel=3)
+def _warn(old: str, new: str, stacklevel: int) -> None:
+    warnings.warn(f"{old} is now {new}; the old name goes with version 0.2.0", FutureWarning, stacklevel=stacklevel)
