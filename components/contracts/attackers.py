@@ -138,8 +138,6 @@ class Injection(Component):
     targets: ClassVar[frozenset[str] | None] = None
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False
-    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot attack, and why
-    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     follows_gradient: ClassVar[bool] = False  # of the model in its inputs; that of the filter is its own
     knowledge: ClassVar[Knowledge] = "white box"
 

@@ -108,6 +108,8 @@ class Component(BaseModel):
     imports: ClassVar[frozenset[str]] = frozenset()  # keys that name code of the user's, "module:function"
     reads: ClassVar[dict[str, str]] = {}  # keys that name a file of the user's -> the key that holds its SHA-256
     before: ClassVar[dict[str, Any]] = {}  # keys that came later, and what was done before: records from then have none
+    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot take, and why: "has one output"
+    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     name: str
 
     @classmethod
@@ -168,8 +170,6 @@ class Model(Component, Generic[P, M]):
     domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})  # supervised only: inputs it can read
     offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
     offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
-    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot take, and why: "has one output"
-    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     # What it asks, with its defaults, of that which the dataset ``simulates``.
     assumes: ClassVar[frozenset[str]] = frozenset()
     needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
@@ -203,8 +203,6 @@ class Inference(Component, Generic[M, P, B, S]):
     instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # or, in their place, these, of a model that has them
     gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that it keeps of one kind of problem besides
-    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot take, and why
-    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
     # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``

@@ -83,11 +83,11 @@ def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
     Raises:
         ConfigError: a declaration is wrong; with the line of the class.
     """
+    adopt_old_methods(cls)
     try:
         check_declared(role, name, cls)
     except Misfit as error:
         raise ConfigError(str(error)) from None
-    adopt_old_methods(cls)
     return watch_class(role, cls)
 
 

@@ -51,7 +51,7 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
             known = [str(k) for k in node] if isinstance(node, DictConfig) else []
             if i == 0:
                 known += [*CHOSEN, "experiment"]  # groups, of which the config holds only those that were chosen
-                if inside := _inside_parts(part, cfg, known):
+                if inside := _inside_parts(part, cfg, is_near_run_key=", did you mean " in nearest(part, known)):
                     return f"{part}: unknown key, did you mean {' or '.join(inside)}?"
             prefix = ".".join(parts[:i])
             matches = nearest(part, known)
@@ -62,11 +62,11 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     return None
 
 
-def _inside_parts(word: str, cfg: DictConfig, known: list[str]) -> list[str]:
+def _inside_parts(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
     """Keys of the chosen components that are spelt as a word is or, where no key of the run is near, that are near it."""
     keys = {f"{role}.{key}": str(key) for role in CHOSEN if isinstance(cfg.get(role), DictConfig) for key in cfg[role]}
     spelt_so = [path for path, key in keys.items() if key == word]
-    if spelt_so or get_close_matches(word.lower(), [key.lower() for key in known]):
+    if spelt_so or is_near_run_key:
         return spelt_so
     near = get_close_matches(word.lower(), keys.values(), n=1, cutoff=0.75)
     return [path for path, key in keys.items() if key in near]

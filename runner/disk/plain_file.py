@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+class NotPlainFileError(OSError):
+    """What lies at a path is a pipe, a device or a folder."""
+
+
 def open_plain(path: Path) -> BinaryIO:
     """A file, open for reading.
 
     Raises:
-        OSError: it cannot be opened, or is a pipe, a device or a folder."""
+        OSError: it cannot be opened.
+        NotPlainFileError: it is none."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "no plain file", str(path))
+        raise NotPlainFileError(errno.EINVAL, "no plain file", str(path))
     return path.open("rb")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from runner.disk.plain_file import read_plain
+from runner.disk.plain_file import NotPlainFileError, read_plain
 from runner.record.atomic import write_bytes
 from runner.record.facts import tell_unreadable
 
@@ -38,9 +38,7 @@ def read_lines(folder: Path) -> list[Line]:
     """The lines of metrics.jsonl, if there are any; one that is broken, or was cut short by a crash, is left out."""
     try:
         content = read_plain(folder / NAME)
-    except PermissionError:
-        raise
-    except OSError:  # there is none, or it is no file
+    except (FileNotFoundError, NotPlainFileError):
         return []
     return [line for text in content.split(b"\n") if (line := _parse_line(text)) is not None]
 

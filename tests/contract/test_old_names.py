@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from components.contracts.attackers import Opponent
 from components.contracts.roles import Model
 from components.inference import chains
 from components.old_names import FUNCTIONS, METHODS, adopt_old_methods
+from runner.compose.build import _declare
 
 
 @pytest.mark.parametrize(("old", "new"), FUNCTIONS["components.inference.chains"].items())
@@ -36,3 +38,14 @@ def test_new_methods_exist():
     classes = [*vars(roles).values(), *vars(attackers).values()]
     for new in METHODS.values():
         assert any(isinstance(cls, type) and new in vars(cls) for cls in classes), new
+
+
+def test_an_opponent_that_leads_others_may_say_so_by_the_old_name():
+    class Leader(Opponent):
+        kinds = frozenset({"game"})
+
+        def seated(self, seats):
+            return []
+
+    with pytest.warns(FutureWarning, match=r"Leader\.seated is now Leader\.assign_seats"):
+        assert _declare("attacker", "leader", Leader).assign_seats is Leader.seated

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.datasets.own.columns import Array
 from components.datasets.own.text_table import TextTable
-from components.datasets.tables.raw_units import Rows, is_constant, standardised_inputs
+from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
 from components.trouble import Misfit
 
 MOST_NAMED = 16  # columns that are each said by name
@@ -94,5 +94,4 @@ def convert_inputs(
     inputs = torch.from_numpy(x)
     if not standardise:
         return inputs, inputs.new_ones(inputs.shape[1])
-    std = inputs[kept].std(0, correction=0)
-    return standardised_inputs(inputs, kept), torch.where(is_constant(inputs[kept]), torch.ones_like(std), std)
+    return standardised_inputs(inputs, kept), column_scales(inputs[kept])

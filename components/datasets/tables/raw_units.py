@@ -73,8 +73,13 @@ def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
     Raises:
         Misfit: numbers so large that their squares overflow, or so small that these are 0."""
     check_squares(x[kept], [f"input {j + 1}" for j in range(x.shape[1])])
-    mean, std = x[kept].mean(0), x[kept].std(0, correction=0)
-    return (x - mean) / torch.where(is_constant(x[kept]), torch.ones_like(std), std)
+    return (x - x[kept].mean(0)) / column_scales(x[kept])
+
+
+def column_scales(x: Tensor) -> Tensor:
+    """Standard deviations of the columns of x [N, D], 1 for a constant one: [D]."""
+    std = x.std(0, correction=0)
+    return torch.where(is_constant(x), torch.ones_like(std), std)
 
 
 def is_constant(x: Tensor) -> Tensor:

@@ -41,9 +41,8 @@ class Composition:
         self.values, self.checks, self.adjusted = values, checks, adjusted
         self.carried, self.asked = carried or {}, asked or {}
         self.lacks_steps = lacks_steps
-        self.methods_that_work: dict[
-            str, bool
-        ] = {}  # in what ``works`` has tried: whether the run would lack its steps
+        # Of what ``works`` has found to fit, by method: whether the run would lack its number of steps.
+        self.methods_that_work: dict[str, bool] = {}
         self.built = dict(parts or {})  # those components that are built already, by their roles
 
     @property
@@ -82,10 +81,15 @@ class Composition:
         A component put in place of a role has its own defaults and the experiment's keys that it knows.  With the keys that
         the user set it has to fit too, where it knows all of them.  ``brings``: capabilities that a setting of the model,
         which is only told in words, would bring."""
-        if not self._works(changes, brings, with_asked=False):
+        parts = self._fitting_parts(changes, brings, with_asked=False)
+        if parts is None:
             return False
         swapped = [role for role in changes if changes[role] is not None and self.asked.get(role)]
-        return not swapped or not self._knows_all(changes, swapped) or self._works(changes, brings, with_asked=True)
+        if swapped and self._knows_all(changes, swapped):
+            parts = self._fitting_parts(changes, brings, with_asked=True)
+        if parts is not None:
+            self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
+        return parts is not None
 
     def _knows_all(self, changes: Mapping[str, Any], roles: list[str]) -> bool:
         return all(
@@ -94,7 +98,8 @@ class Composition:
             if role in CHOSEN
         )
 
-    def _works(self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool) -> bool:
+    def _fitting_parts(self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool) -> Parts | None:
+        """The components of the changed whole; None: they do not fit."""
         try:
             values = self._replace_parts(changes, with_asked)
             same = {role: part for role, part in self.built.items() if values.get(role) is self.values.get(role)}
@@ -104,9 +109,8 @@ class Composition:
                 parts["model"] = _with_capabilities(parts["model"], brings)
             self.checks(values, parts)
         except (ConfigError, ValueError):
-            return False
-        self.methods_that_work[parts["inference"].name] = self.lacks_steps(parts)
-        return True
+            return None
+        return parts
 
     def _replace_parts(self, changes: Mapping[str, Any], with_asked: bool) -> Values:
         values = dict(self.values)

@@ -33,6 +33,12 @@ class Mend:
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted keys and their values
     brings: frozenset[str] = frozenset()  # capabilities that the text's setting of the model brings
 
+    @classmethod
+    def by_setting(cls, verb: str, role: str, setting: str) -> Mend:
+        """One key of a role's component with its value: "use model.posterior=sparse"."""
+        key, _, value = setting.partition("=")
+        return cls(f"{verb} {role}.{setting}", {f"{role}.{key}": value})
+
 
 class IncompatibleError(ConfigError):
     """Parts that do not fit as they are configured; ``offers`` and ``mends`` have not been tried yet."""

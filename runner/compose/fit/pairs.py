@@ -140,11 +140,10 @@ def check_model(dataset: Dataset, model: Model) -> None:
     check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
         setting, mend = misfit
-        key, _, value = mend.partition("=")
         raise IncompatibleError(
             f"model.{setting}: the {target} labels of dataset={dataset.name} have none",
             that_fit,
-            mends=(Mend(f"use model.{mend}", {f"model.{key}": value}),),
+            mends=(Mend.by_setting("use", "model", mend),),
         )
     for path, part in held_components(model, "model"):
         if isinstance(part, Model):
@@ -165,10 +164,9 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     target = dataset.target_kind()
     if target is not None and (misfit := inference.labels_misfit(target)):
         setting, mend = misfit
-        key, _, value = mend.partition("=")
         raise IncompatibleError(
             f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
-            mends=(Mend(f"use inference.{mend}", {f"inference.{key}": value}),),
+            mends=(Mend.by_setting("use", "inference", mend),),
         )
     lacks = inference.needs - offered or inference.required_capabilities(kind, offered) - offered
     if not lacks:

@@ -26,8 +26,7 @@ def check_traits(dataset: Dataset, part: Model | Inference | Injection, role: st
         misfits += [(why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in wanted]
     if misfits:
         why, has, setting = misfits[0]
-        key, _, value = setting.partition("=")
-        mends = (Mend(f"set dataset.{setting}", {f"dataset.{key}": value}),) if setting else ()
+        mends = (Mend.by_setting("set", "dataset", setting),) if setting else ()
         raise IncompatibleError(
             f"{where or role}={part.name}: {why}, and dataset={dataset.name} has {has}",
             Offer(role, OTHERS[role], where=where),

@@ -16,6 +16,7 @@ from runner import CONF
 from runner.mistakes import ConfigError, RunnerWarning
 from runner.published import Published, load_published
 from runner.record.facts import read
+from runner.record.outcomes import write_outcomes
 from runner.report import report
 from runner.report.earlier_scores import EarlierCell
 from runner.report.figures.curves import curves
@@ -49,6 +50,9 @@ STUDY = StudyDefinition.model_validate(
     }
 )  # fmt: skip
 NOISE = np.array([-0.03, 0.02, 0.01, -0.02, 0.03, -0.01])
+
+RIGHT = np.arange(40) < 30
+WORSE = RIGHT & ~(np.arange(40) < 8)
 
 
 @pytest.fixture
@@ -218,6 +222,21 @@ def test_bold_and_paired_differences(study):
     assert against.difference == pytest.approx(0.2)
     assert against.p_worse == pytest.approx(1 / 64)
     assert found["sMDGP, tuned", "1000"].against is None
+
+
+def test_rows_of_one_replicate_are_tested_by_label(study):
+    write_outcomes(record(study, "a", 1000, [0.3]), 0, {"nlpp": WORSE})
+    write_outcomes(record(study, "b", 1000, [0.1]), 0, {"nlpp": RIGHT})
+    record(study, "c", 1000, [0.1])
+    written, _ = report.write("small", STUDY, study, study.output_dir / "out")
+    for page in written[:2]:
+        text = page.read_text(encoding="utf-8")
+        assert text.count("McNemar p 0.0078 (right in one alone: 0 against 8)") == 1
+    (numbers,) = (path for path in written if path.suffix == ".csv" and "p McNemar" in path.read_text().splitlines()[0])
+    with numbers.open(newline="") as file:
+        p = {row["row"]: row["p McNemar"] for row in csv.DictReader(file) if row["column"] == "1000"}
+    assert float(p["sMDGP, as published"]) == pytest.approx(2 / 2**8)
+    assert (p["sMDGP, tuned"], p["iGP, tuned"]) == ("", "")
 
 
 def test_a_table_of_ratios_divides_replicate_by_replicate(study):
