@@ -1,12 +1,12 @@
-"""Shows that the tests would notice: wrong science, a patch each (tests/mutants), is applied to a copy of the tree, and the
-tests that the patch names must fail on it.
+"""Mutation tests: wrong science is put into a copy of the tree, and named tests must fail on it.
 
     python -m scripts.mutants                                     # all of them (make mutants)
-    python -m scripts.mutants games filters/kalman attacks/cw_    # those of a family, or whose name begins so
+    python -m scripts.mutants games filters/kalman attacks/cw_    # a family, or names that begin so
 
-A patch is a unified diff under two lines of its own: ``What:``, the mistake in a sentence, and ``Tests:``, arguments of
-pytest.  A mutant that survives, a patch that no longer applies, tests that cannot be collected or that fail on the copy
-as it is: each is a failure.  Exit code 1 where there is one.
+Mutants are listed in ``tests/mutants/<family>.yaml``: ``what`` is the mistake in a sentence, ``tests`` are arguments of
+pytest, ``edits`` replace expressions or statements of named functions (``scripts.mutant_edits``).  Failures are: a mutant
+that survives, an edit that no longer fits, tests that cannot be collected or that fail on the unchanged copy.  Exit code 1
+if there is any.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import multiprocessing
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,43 +29,54 @@ from py_compile import PycInvalidationMode
 from queue import Queue
 
 import pytest
+import yaml
+
+from scripts.mutant_edits import Edit, apply_edits
 
 ROOT = Path(__file__).parent.parent
-PATCHES = ROOT / "tests" / "mutants"
+MUTANTS = ROOT / "tests" / "mutants"
 COPIED = ("components", "conf", "docs", "runner", "scripts", "tests", "README.md", "pyproject.toml", "Makefile")
-PATIENCE = 300  # seconds that the tests of a mutant may take
-# What nearly every test imports and no patch touches: once, before the processes of the tests part from this one.
+TIMEOUT_SECONDS = 300  # for the tests of a mutant
+# Imported by nearly every test and touched by no edit: loaded before the test processes fork.
 SHARED = ("torch", "scipy.stats", "sklearn.metrics", "hydra", "omegaconf", "pydantic", "pandas", "matplotlib.figure")
 FORK = multiprocessing.get_context("fork")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake, and the tests that are to find it."""
+    """A mistake, and the tests that must find it."""
 
     name: str  # family/name
-    patch: Path
     what: str
     tests: tuple[str, ...]
-
-    @classmethod
-    def read(cls, path: Path) -> Mutant:
-        """Raises ValueError where a patch does not say what it is, or which tests."""
-        facts = dict(line.split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines()[:2] if ": " in line)
-        if set(facts) != {"What", "Tests"}:
-            raise ValueError(f"{path}: begins with a line What: and a line Tests:")
-        name = str(path.relative_to(PATCHES).with_suffix(""))
-        return cls(name, path, facts["What"], tuple(shlex.split(facts["Tests"])))
+    edits: tuple[Edit, ...]
 
 
-def mutants(beginnings: list[str]) -> list[Mutant]:
-    """Those whose name begins with one of the words; all where there is none."""
-    found = [Mutant.read(path) for path in sorted(PATCHES.rglob("*.patch"))]
-    return [m for m in found if not beginnings or m.name.startswith(tuple(beginnings))]
+def read_mutants(path: Path) -> list[Mutant]:
+    """Mutants of a family's file.
+
+    Raises:
+        ValueError: an entry lacks a key or has an unknown one.
+    """
+    mutants = []
+    for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
+        try:
+            edits = tuple(Edit(**edit) for edit in entry["edits"])
+            words = tuple(shlex.split(entry["tests"]))
+            mutants.append(Mutant(f"{path.stem}/{entry['name']}", entry["what"], words, edits))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}: {entry.get('name')}: {error}") from None
+    return mutants
+
+
+def select_mutants(beginnings: list[str]) -> list[Mutant]:
+    """Mutants with a name that begins with one of the words; all for an empty list."""
+    mutants = [m for path in sorted(MUTANTS.glob("*.yaml")) for m in read_mutants(path)]
+    return [m for m in mutants if not beginnings or m.name.startswith(tuple(beginnings))]
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the tree, compiled so that what a patch changes is seen whatever the clock says."""
+    """A copy of the tree, compiled so that an edit is seen at any time stamp."""
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
@@ -97,7 +107,7 @@ def outcome(copy: Path, words: tuple[str, ...]) -> tuple[int | None, str]:
     log = copy / "session.log"
     process = FORK.Process(target=_session, args=(copy, words, log))
     process.start()
-    process.join(PATIENCE)
+    process.join(TIMEOUT_SECONDS)
     if process.is_alive():
         process.kill()
         process.join()
@@ -105,26 +115,20 @@ def outcome(copy: Path, words: tuple[str, ...]) -> tuple[int | None, str]:
     return process.exitcode, "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
 
 
-def patched(copy: Path, patch: Path, *options: str) -> str:
-    """What git complains of when a patch is applied to a copy; nothing where it was."""
-    # Patches have no context: they fit as long as the very lines that they change are there, once.
-    words = ["git", "apply", "--unidiff-zero", *options, str(patch)]
-    # Without a repository around it: the copy is none.
-    done = subprocess.run(words, cwd=copy, env=os.environ | {"GIT_DIR": os.devnull}, capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode else ""
-
-
 def complaint(mutant: Mutant, copy: Path) -> str:
-    """Why a mutant does not count as caught; nothing where it does."""
-    if refused := patched(copy, mutant.patch):
-        return f"the patch does not apply: {refused}"
+    """Why a mutant does not count as caught; empty if it does."""
     try:
-        code, told = outcome(copy, mutant.tests)
+        before = apply_edits(copy, mutant.edits)
+    except ValueError as error:
+        return f"an edit does not fit: {error}"
+    try:
+        code, output = outcome(copy, mutant.tests)
     finally:
-        patched(copy, mutant.patch, "--reverse")
+        for path, source in before.items():
+            path.write_text(source, encoding="utf-8")
     if code == pytest.ExitCode.TESTS_FAILED:
         return ""
-    return "SURVIVES" if code == pytest.ExitCode.OK else f"its tests do not run ({code}):\n{told}"
+    return "SURVIVES" if code == pytest.ExitCode.OK else f"its tests do not run ({code}):\n{output}"
 
 
 def together(wanted: list[Mutant]) -> list[tuple[str, ...]]:
@@ -180,9 +184,11 @@ def main(argv: list[str] | None = None) -> int:
     for name in SHARED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    wanted = mutants(given.names)
+    wanted = select_mutants(given.names)
     if not wanted:
-        print(f"no mutant of that name; families: {', '.join(sorted({m.name.split('/')[0] for m in mutants([])}))}")
+        print(
+            f"no mutant of that name; families: {', '.join(sorted({m.name.split('/')[0] for m in select_mutants([])}))}"
+        )
         return 2
     return 1 if judged(wanted, given.jobs) else 0
 

@@ -1,7 +1,8 @@
-"""Patches of wrong science (``scripts.mutants``): each fits the tree as it is, and the tests that it names find it."""
+"""Mutants (``scripts.mutants``): each fits the tree as it is, and the tests that it names find it."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from scripts import mutants
+from scripts.mutant_edits import Edit
 
-EVERY = mutants.mutants([])
+EVERY = mutants.select_mutants([])
 FAMILIES = sorted({mutant.name.split("/")[0] for mutant in EVERY})
 
 
@@ -21,19 +23,53 @@ def test_there_are_many_of_every_family():
     assert len({mutant.what for mutant in EVERY}) == len(EVERY)
 
 
-def test_every_patch_fits_and_names_tests_that_exist():
+def test_every_mutant_fits_and_names_tests_that_exist():
     wrong = {}
+    sources: dict[str, str] = {}
     for mutant in EVERY:
         files = " ".join(mutant.tests).partition(" -k ")[0].split()
         if missing := [name for name in files if not (mutants.ROOT / name).is_file()]:
             wrong[mutant.name] = f"no {missing}"
-        elif complaint := mutants.patched(mutants.ROOT, mutant.patch, "--check"):
-            wrong[mutant.name] = complaint
-    assert not wrong, "what these patches change has changed: make them anew (a diff -U0), or leave them out"
+        edited: dict[str, str] = {}
+        for edit in mutant.edits:
+            source = sources.setdefault(edit.file, (mutants.ROOT / edit.file).read_text(encoding="utf-8"))
+            try:
+                edited[edit.file] = edit.apply(edited.get(edit.file, source))
+            except ValueError as error:
+                wrong[mutant.name] = str(error)
+        if not wrong.get(mutant.name):
+            for name, source in edited.items():
+                assert ast.dump(ast.parse(source)) != ast.dump(ast.parse(sources[name])), mutant.name
+    assert not wrong, "the code that these mutants change has changed: edit them, or leave them out"
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new", "edited"),
+    [
+        ("def f(a):\n    return (a  +  b) * 2\n", "a + b", "a - b", "def f(a):\n    return (a - b) * 2\n"),
+        ("def f(a):\n    a = 1\n    # why\n    return a\n", "a = 1\nreturn a", "return 2", "def f(a):\n    return 2\n"),
+        ("class C:\n  def f(self):\n    if x: y()\n", "y()", "pass", "class C:\n  def f(self):\n    if x: pass\n"),
+        ("def f(a):\n  return α(a, 'β')\n", "α(a, 'β')", "a", "def f(a):\n  return a\n"),
+    ],
+)
+def test_edits_compare_syntax_and_keep_all_else(source, old, new, edited):
+    function = "C.f" if source.startswith("class") else "f"
+
+    assert Edit("x.py", function, old, new).apply(source) == edited
+
+
+def test_absent_and_ambiguous_edits_are_refused():
+    source = "def f(a):\n    return a + 1, a + 1\n"
+    with pytest.raises(ValueError, match="2 times"):
+        Edit("x.py", "f", "a + 1", "a").apply(source)
+    with pytest.raises(ValueError, match="0 times"):
+        Edit("x.py", "f", "a + 2", "a").apply(source)
+    with pytest.raises(ValueError, match="no function g"):
+        Edit("x.py", "g", "a + 1", "a").apply(source)
 
 
 @pytest.mark.slow  # 9 s
-def test_a_survivor_a_patch_that_does_not_fit_and_idle_tests_are_failures(tmp_path, monkeypatch):
+def test_survivors_edits_that_do_not_fit_and_idle_tests_are_failures(tmp_path):
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "__init__.py").write_text("")
     (tmp_path / "components" / "sums.py").write_text("def total(a, b):\n    return a + b\n")
@@ -41,24 +77,15 @@ def test_a_survivor_a_patch_that_does_not_fit_and_idle_tests_are_failures(tmp_pa
     test = "from components.sums import total\n\ndef test_total():\n    assert total(2, {}) == {}\n"
     (tmp_path / "tests" / "test_weak.py").write_text(test.format(2, 4))
     (tmp_path / "tests" / "test_total.py").write_text(test.format(3, 5))
-    patch = "What: a product\nTests: {}\n\n--- a/components/sums.py\n+++ b/components/sums.py\n@@ -2 +2 @@\n"
-    patch += "-    return a {} b\n+    return a * b\n"
-    monkeypatch.setattr(mutants, "PATCHES", tmp_path)
-    monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    told = {}
-    for name, (tests, sign) in {
-        "caught": ("tests/test_total.py", "+"),
-        "survives": ("tests/test_weak.py", "+"),
-        "refused": ("tests/test_total.py", "-"),
-        "idle": ("tests/test_total.py -k nothing", "+"),
-    }.items():
-        path = tmp_path / f"{name}.patch"
-        path.write_text(patch.format(tests, sign))
-        told[name] = mutants.complaint(mutants.Mutant.read(path), tmp_path)
-    assert told["caught"] == ""
-    assert told["survives"] == "SURVIVES"
-    assert told["refused"].startswith("the patch does not apply")
-    assert told["idle"].startswith("its tests do not run (5)")
+
+    def complain(tests: str, old: str = "a + b") -> str:
+        edit = Edit("components/sums.py", "total", old, "a * b")
+        return mutants.complaint(mutants.Mutant("own/one", "a product", tuple(tests.split()), (edit,)), tmp_path)
+
+    assert complain("tests/test_total.py") == ""
+    assert complain("tests/test_weak.py") == "SURVIVES"
+    assert complain("tests/test_total.py", "a - b").startswith("an edit does not fit")
+    assert complain("tests/test_total.py -k nothing").startswith("its tests do not run (5)")
     assert "return a + b" in (tmp_path / "components" / "sums.py").read_text()
 
 
