@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     import torch
 
 GIB = 2**30
-MEMINFO, OWN = Path("/proc/meminfo"), Path("/proc/self/status")
+MEMINFO = Path("/proc/meminfo")
+OWN = Path("/proc/self/status")
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -20,7 +21,9 @@ def _in_kib(path: Path, name: str) -> int | None:
         lines = path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
+    return next(
+        (int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None
+    )
 
 
 def _container_limit() -> int | None:

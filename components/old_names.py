@@ -47,4 +47,8 @@ def adopt_old_methods(cls: type) -> None:
 
 
 def _warn(old: str, new: str, stacklevel: int) -> None:
-    warnings.warn(f"{old} is now {new}; the old name goes with version 0.2.0", FutureWarning, stacklevel=stacklevel)
+    warnings.warn(
+        f"{old} is now {new}; the old name goes with version 0.2.0",
+        FutureWarning,
+        stacklevel=stacklevel,
+    )

@@ -39,7 +39,12 @@ ROLES: dict[str, Role] = {
     "dataset": Role("datasets", ("Dataset",)),
     "model": Role("models", ("Model",)),
     "inference": Role("inference", ("Inference",)),
-    "attacker": Role("attackers", ("Evasion", "Contamination", "Injection", "Opponent"), "attackers", required=False),
+    "attacker": Role(
+        "attackers",
+        ("Evasion", "Contamination", "Injection", "Opponent"),
+        "attackers",
+        required=False,
+    ),
     "gradient": Role("gradients", ("Gradient",), chosen=False, given="inference.gradient={}"),
     "block": Role("blocks", ("Block",), chosen=False, given="model.blocks=[{}]"),
 }
@@ -56,7 +61,9 @@ class UnknownComponent(LookupError):
 
     def __init__(self, role: str, name: str, names: list[str]):
         super().__init__(f"{role}={name}: no such {role}")
-        self.role, self.name, self.names = role, name, names
+        self.role = role
+        self.name = name
+        self.names = names
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,10 @@ def register(role: str, name: str) -> Callable[[C], C]:
     def add(cls: C) -> C:
         other = _registered.setdefault((role, name), cls)
         # A module reloaded under the same name replaces itself; a different one must not shadow it silently.
-        if other is not cls and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        if other is not cls and (other.__module__, other.__qualname__) != (
+            cls.__module__,
+            cls.__qualname__,
+        ):
             raise ValueError(f"{role}={name} is already {other.__module__}.{other.__qualname__}")
         _registered[role, name] = cls
         return cls
@@ -109,9 +119,11 @@ def _files(role: str) -> dict[str, Path]:
 
 
 def _docstring(source: str, mark: str) -> str | None:
-    """That of the class below the decorator ``mark``.
+    """Docstring of the class below the decorator ``mark``.
 
-    Parsed is what ends with the first text in three quotes below it: whole files take a second of a slow processor together."""
+    Only the text up to the first closing triple quotes below the mark is parsed:
+    parsing whole files takes a second in all on a slow processor.
+    """
     below = source[source.index(mark) :]
     opened = below.find('"""')
     closed = below.find('"""', opened + 3)
@@ -129,12 +141,17 @@ def catalogue(role: str) -> list[Entry]:
     entries = {}
     for name, path in _files(role).items():
         entries[name] = Entry(
-            role, name, *_parse_docstring(_docstring(path.read_text(), f'@register("{role}", "{name}")')), path
+            role,
+            name,
+            *_parse_docstring(_docstring(path.read_text(), f'@register("{role}", "{name}")')),
+            path,
         )
     for (r, name), cls in _registered.items():
         if r == role and name not in entries:
             module = importlib.import_module(cls.__module__)
-            entries[name] = Entry(role, name, *_parse_docstring(cls.__doc__), Path(module.__file__ or ""))
+            entries[name] = Entry(
+                role, name, *_parse_docstring(cls.__doc__), Path(module.__file__ or "")
+            )
     return [entries[name] for name in sorted(entries)]
 
 
@@ -145,7 +162,10 @@ def names(role: str) -> list[str]:
 
 @cache
 def file(role: str, name: str) -> Path | None:
-    """Where a built-in component is; None: there is none of that name.  Looks into the files of that name alone."""
+    """File of a built-in component; None if no component has that name.
+
+    Only files of that name are read.
+    """
     if not name.isidentifier():
         return None
     marked = f'@register("{role}", "{name}")'
@@ -154,12 +174,12 @@ def file(role: str, name: str) -> Path | None:
 
 
 def exists(role: str, name: str) -> bool:
-    """Whether ``get`` would find it."""
+    """True if ``get`` would find the component."""
     return (role, name) in _registered or file(role, name) is not None
 
 
 def is_imported(role: str, name: str) -> bool:
-    """Whether ``get`` has its class already."""
+    """True if the component's class is already imported, ready for ``get``."""
     return (role, name) in _registered
 
 
@@ -170,7 +190,9 @@ def get(role: str, name: str) -> type[Any]:
         UnknownComponent: with the names that exist.
     """
     if (role, name) not in _registered and (path := file(role, name)):
-        importlib.import_module(".".join(["components", *path.relative_to(_HERE).with_suffix("").parts]))
+        importlib.import_module(
+            ".".join(["components", *path.relative_to(_HERE).with_suffix("").parts])
+        )
     if (role, name) not in _registered:
         raise UnknownComponent(role, name, names(role))
     return _registered[role, name]

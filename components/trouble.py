@@ -1,4 +1,7 @@
-"""What can go wrong that a user should read as one message; free of torch, so that ``runner data`` starts fast."""
+"""Errors and warnings that a user should read as one message.
+
+This module does not import torch, so that ``runner data`` starts fast.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,12 @@ class NumericalTrouble(ArithmeticError):
 
     def __init__(self, quantity: str, mend: str):
         super().__init__(f"{quantity}; {mend}")
-        self.quantity, self.mend = quantity, mend
+        self.quantity = quantity
+        self.mend = mend
 
 
 class Misfit(ValueError):
-    """A config value that only the data, or a built model, could show to be wrong; the message names the key and the mend."""
+    """A config value that only the data, or a built model, could show to be wrong.
+
+    The message names the key and the fix.
+    """

@@ -52,12 +52,21 @@ class Attempt:
     folder: Path | None = None  # where its record is, if it came so far
 
 
-def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None, device: str | None = None) -> Attempt:
-    """Does one job; ``explicit`` as in ``resolve``.  ``device``: where to go on with it, whatever it was begun on."""
+def attempt(
+    cfg: DictConfig, experiment: str | None, explicit: set[str] | None, device: str | None = None
+) -> Attempt:
+    """Do one job.
+
+    ``explicit`` as in ``resolve``.  ``device``: the device to continue on, regardless of
+    the one that the job began on.
+    """
     try:
         resolved = resolve(cfg, experiment, explicit)
-        if device is not None:  # its config, and with it its identity, stay those that it began with
-            settings = type(resolved.settings)(**{**resolved.settings.model_dump(), "device": device})
+        # its config, and with it its identity, stay those that it began with
+        if device is not None:
+            settings = type(resolved.settings)(
+                **{**resolved.settings.model_dump(), "device": device}
+            )
             resolved = replace(resolved, settings=settings)
         found = find_done(resolved) if VARIABLE not in os.environ else None
         if found is not None:
@@ -69,7 +78,9 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None, 
 
 
 def work(resolved: Resolved) -> Attempt:
-    """``attempt`` of a job that has to be run, or looked at more closely; torch is imported here.
+    """Run a job that ``attempt`` did not find done, or check it more closely.
+
+    Torch is imported here.
 
     Raises:
         ConfigError: its components do not fit.
@@ -118,12 +129,17 @@ def work(resolved: Resolved) -> Attempt:
 
 def show_done(job: Identified, facts: dict[str, Any]) -> float | list[float]:
     """Shows the record of a run that is done; its objectives."""
-    console.out.print(f"done already, {facts['ended']}: this is its record; fresh=true runs it again")
+    console.out.print(
+        f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
+    )
     return show(job, facts["result"], facts, made_sure(job.settings, job.folder))
 
 
 def show(
-    job: Identified, result: dict[str, list[float]], facts: dict[str, Any], handover: Handover | None
+    job: Identified,
+    result: dict[str, list[float]],
+    facts: dict[str, Any],
+    handover: Handover | None,
 ) -> float | list[float]:
     """Shows what a run gave and where it is; its objectives."""
     console.show_result(job, result, *published_scores(job))
@@ -131,12 +147,16 @@ def show(
         console.show_checks("checks of the run", rows)
     loops = 1 if facts.get("vectorised") else job.settings.replicates
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
-    console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ()))
+    console.show_whereabouts(
+        job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
+    )
     return values(result, job.settings.objective)
 
 
 def published_scores(job: Identified) -> tuple[dict[str, str], str]:
-    """What the papers print for this run, by metric, and whether ours can be compared with it.
+    """Scores printed in the papers for this run, by metric, and why ours are not comparable.
+
+    The second value is empty if our scores can be compared with them.
 
     Raises:
         ConfigError: ``paper_tables`` names a table that is not in conf/published.
@@ -157,9 +177,12 @@ def published_scores(job: Identified) -> tuple[dict[str, str], str]:
 
 
 def run_once(argv: list[str]) -> int | None:
-    """The exit code of one run, composed once: Hydra's own entry composes a second time to learn that it is one run alone.
+    """Run one job, composed once, and return its exit code.
 
-    None: flags, a sweep, a mistake or something else that is Hydra's to deal with."""
+    Hydra's own entry point composes a second time to learn that there is only one run.
+
+    None: flags, a sweep, an error or anything else that Hydra handles.
+    """
     if any(word.startswith("-") for word in argv):
         return None
     try:
@@ -209,7 +232,7 @@ def main(cfg: DictConfig) -> float | list[float] | None:
 
 
 def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
-    """What a sweeper wants to be told after each evaluation, if one is at work."""
+    """Callback that reports each evaluation to the sweeper; None without a sweeper."""
     if VARIABLE not in os.environ:
         return None
     settings = job.settings

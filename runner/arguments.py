@@ -14,7 +14,7 @@ class Parser(argparse.ArgumentParser):
     """``argparse``'s, which says what is wrong as every mistake is said, without the usage of the whole command."""
 
     def error(self, message: str) -> NoReturn:
-        """What the parser calls at a mistake.
+        """Called by the parser on an error.
 
         Raises:
             ConfigError: always.
@@ -23,8 +23,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """``--json`` of a sub-command whose lines machines read."""
-    parser.add_argument("--json", action="store_true", help="a JSON object a line, for other programs")
+    """Add ``--json`` to a sub-command with machine-readable output lines."""
+    parser.add_argument(
+        "--json", action="store_true", help="a JSON object a line, for other programs"
+    )
 
 
 def check_flags(argv: list[str]) -> None:
@@ -42,4 +44,6 @@ def check_flags(argv: list[str]) -> None:
     except SystemExit as end:
         if end.code:  # --version ends well, when Hydra parses them again
             line = said.getvalue().strip().splitlines()[-1]
-            raise ConfigError(f"{line.partition('error: ')[2]}; runner --hydra-help tells the flags") from None
+            raise ConfigError(
+                f"{line.partition('error: ')[2]}; runner --hydra-help tells the flags"
+            ) from None

@@ -1,6 +1,7 @@
 """The command line: sub-commands by name, everything else to Hydra.
 
-Nothing here imports torch, gpytorch or mlflow: ``--help``, ``list``, ``show`` and ``--cfg job`` answer at once.
+Nothing here imports torch, gpytorch or mlflow: ``--help``, ``list``, ``show`` and
+``--cfg job`` answer immediately.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ COMMANDS = {
         "runner.catalogue.list_and_show",
         "list [role]            components, experiments and studies, a line each",
     ),
-    "show": ("runner.catalogue.list_and_show", "show <role>/<name>     every key of one, with its meaning and default"),
+    "show": (
+        "runner.catalogue.list_and_show",
+        "show <role>/<name>     every key of one, with its meaning and default",
+    ),
     "new": (
         "runner.new.new",
         "new <role> <name>      a component, experiment or study of your own: file, YAML and test",
     ),
-    "data": ("runner.system.data", "data list|fetch|verify data files: what is there, download, check"),
+    "data": (
+        "runner.system.data",
+        "data list|fetch|verify data files: what is there, download, check",
+    ),
     "resume": ("runner.resume", "resume <run>           go on with an interrupted run"),
-    "study": ("runner.study.study", "study <name>           all runs of a table or figure, in parallel"),
+    "study": (
+        "runner.study.study",
+        "study <name>           all runs of a table or figure, in parallel",
+    ),
     "rerun": ("runner.study.study", "rerun --failed <study> the failed runs of a study again"),
     "sweep": (
         "runner.sweep.table",
@@ -35,7 +45,10 @@ COMMANDS = {
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
     ),
     "compare": ("runner.record.compare", "compare <run> <run> …  configs and results side by side"),
-    "sync": ("runner.tracking.sync", "sync                   push to MLflow what it has not got yet"),
+    "sync": (
+        "runner.tracking.sync",
+        "sync                   push to MLflow what it has not got yet",
+    ),
     "ui": ("runner.system.ui", "ui                     MLflow's pages on 127.0.0.1"),
     "doctor": (
         "runner.system.doctor",
@@ -45,9 +58,13 @@ COMMANDS = {
         "runner.system.clean",
         "clean                  remove smoke runs, orphans, checkpoints of done runs; asks first",
     ),
-    "completion": ("runner.catalogue.completion", "completion <shell>     tab completion for bash, zsh or fish"),
+    "completion": (
+        "runner.catalogue.completion",
+        "completion <shell>     tab completion for bash, zsh or fish",
+    ),
 }
-READERS = ("list", "show", "compare", "sweep", "doctor", "completion")  # commands that do nothing but print
+# commands that do nothing but print
+READERS = ("list", "show", "compare", "sweep", "doctor", "completion")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run
@@ -75,9 +92,13 @@ def run(argv: list[str]) -> int:
     # Thread pools read these when torch is imported, which has not happened yet.
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = _threads(argv)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would look for them in every installed package
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises instead of printing, and the message is ours
-    gc.disable()  # what is imported stays; looking through it again and again is a tenth of the time that importing takes
+    # it would look for them in every installed package
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Hydra then raises instead of printing, and the message is ours
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    # what is imported stays; looking through it again and again is a tenth of the time that
+    # importing takes
+    gc.disable()
     try:
         from runner import conf_folders
         from runner.app import run_once
@@ -91,7 +112,7 @@ def run(argv: list[str]) -> int:
 
 
 def _by_hydra(argv: list[str]) -> int:
-    """What is more than one run, or a mistake."""
+    """Pass the command line to Hydra: more than one run, or an error."""
     from runner.arguments import check_flags
     from runner.compose.command_line import is_sweep
     from runner.compose.errors import late_choice, wrong_launcher
@@ -110,7 +131,9 @@ def _by_hydra(argv: list[str]) -> int:
         try:
             _hydra(words)
         finally:
-            failed = 0 if folder is None else show(folder, best_is_shown="hydra/sweeper=optuna" in argv)
+            failed = (
+                0 if folder is None else show(folder, best_is_shown="hydra/sweeper=optuna" in argv)
+            )
     if not failed:
         return 0
     print(
@@ -134,7 +157,8 @@ def _hydra(argv: list[str]) -> int:
     from runner.mistakes import ConfigError
 
     own = conf_folders.user_folder()
-    before, sys.argv = sys.argv, ["runner", *([] if own is None else ["--config-dir", str(own)]), *argv]
+    before = sys.argv
+    sys.argv = ["runner", *([] if own is None else ["--config-dir", str(own)]), *argv]
     try:
         main()
     except (HydraException, OmegaConfBaseException, ValueError) as error:
@@ -160,7 +184,9 @@ def _show_warning(
     if issubclass(category, RunnerWarning):
         print(f"note: {message}", file=sys.stderr)
     else:
-        (sys.stderr if file is None else file).write(warnings.formatwarning(message, category, filename, lineno, line))
+        (sys.stderr if file is None else file).write(
+            warnings.formatwarning(message, category, filename, lineno, line)
+        )
 
 
 def main() -> None:
@@ -187,12 +213,20 @@ def _answer(argv: list[str]) -> int:
 
     try:
         if not argv or argv[0] in ("-h", "--help", "help"):
-            print(HELP.format(commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())), flush=True)
+            print(
+                HELP.format(
+                    commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())
+                ),
+                flush=True,
+            )
             return 0 if argv else 2
         if argv[0] in COMMANDS:
             return importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
         if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
-            print(f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}", file=sys.stderr)
+            print(
+                f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
+                file=sys.stderr,
+            )
             return 2
         return run(argv)
     except (ConfigError, RunFailure) as error:

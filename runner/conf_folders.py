@@ -19,20 +19,22 @@ FLAGS = ("--config-dir", "-cd")
 
 
 def user_folder() -> Path | None:
-    """The user's own folder; None: there is none."""
+    """The user's own folder; None if there is no such folder."""
     given = os.environ.get(VARIABLE)
     return Path(given) if given else None
 
 
 def folders() -> list[Path]:
-    """Where a file is looked for, in this order."""
+    """Folders searched for a file, in this order."""
     own = user_folder()
     return [CONF] if own is None else [CONF, own]
 
 
 def find(group: str, name: str) -> Path | None:
-    """The file ``<group>/<name>.yaml``; None: there is none."""
-    return next((path for folder in folders() if (path := folder / group / f"{name}.yaml").is_file()), None)
+    """The file ``<group>/<name>.yaml``; None if it does not exist."""
+    return next(
+        (path for folder in folders() if (path := folder / group / f"{name}.yaml").is_file()), None
+    )
 
 
 def names(group: str) -> list[str]:
@@ -52,14 +54,19 @@ def use(folder: str | None) -> None:
     if not path.is_dir():
         raise ConfigError(f"--config-dir {folder}: no such folder")
     os.environ[VARIABLE] = str(path)
-    hidden = [file for file in sorted(path.glob("*/*.yaml")) if (CONF / file.relative_to(path)).is_file()]
+    hidden = [
+        file for file in sorted(path.glob("*/*.yaml")) if (CONF / file.relative_to(path)).is_file()
+    ]
     for file in hidden:
-        print(f"{file}: not read, the runner has one of that name; call yours otherwise", file=sys.stderr)
+        print(
+            f"{file}: not read, the runner has one of that name; call yours otherwise",
+            file=sys.stderr,
+        )
 
 
 @contextmanager
 def of_this_command() -> Iterator[None]:
-    """What ``use`` adds within is forgotten afterwards."""
+    """Context that forgets, on exit, the folders added with ``use`` inside it."""
     before = os.environ.get(VARIABLE)
     try:
         yield
@@ -71,7 +78,9 @@ def of_this_command() -> Iterator[None]:
 
 def add_option(parser: ArgumentParser) -> None:
     """``--config-dir`` of a sub-command."""
-    parser.add_argument("--config-dir", metavar="DIR", help="a folder of YAML files of your own, laid out as conf/")
+    parser.add_argument(
+        "--config-dir", metavar="DIR", help="a folder of YAML files of your own, laid out as conf/"
+    )
 
 
 def taken_from(argv: list[str]) -> tuple[list[str], str | None]:
@@ -80,7 +89,9 @@ def taken_from(argv: list[str]) -> tuple[list[str], str | None]:
     Raises:
         ConfigError: the flag names none.
     """
-    rest, folder, words = [], None, iter(argv)
+    rest = []
+    folder = None
+    words = iter(argv)
     for word in words:
         flag, equals, value = word.partition("=")
         if flag not in FLAGS:

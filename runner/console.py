@@ -1,4 +1,7 @@
-"""What a run shows: its choice as a tree, a result table, where everything went; ``progress`` shows its steps."""
+"""Terminal output of a run: its choice as a tree, a result table, locations of its files.
+
+``progress`` shows its steps.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,29 @@ if TYPE_CHECKING:
     from runner.compose.resolve import Identified
     from runner.tracking.handover import Handover
 
-WIDEST = 10_000  # columns of what is piped: it has no width of its own, and a line of it is never folded
+# columns of what is piped: it has no width of its own, and a line of it is never folded
+WIDEST = 10_000
 
 
 class PlainConsole(Console):
     """Rich's console, for which words are words: no markup, no :emoji:, no escape sequence but its own."""
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
-        super().__init__(stderr=stderr, soft_wrap=soft_wrap, width=width, highlight=False, markup=False, emoji=False)
+        super().__init__(
+            stderr=stderr,
+            soft_wrap=soft_wrap,
+            width=width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str(plain(text), **how)  # before it is measured
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain(segment.text))
 
@@ -63,7 +76,7 @@ def number(value: float) -> str:
 
 
 def mean_and_se(values: Sequence[float]) -> str:
-    """Mean ± standard error, or a single value alone."""
+    """Mean ± standard error; a single value has no standard error."""
     mean, se = mean_se(values)
     return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
 
@@ -77,7 +90,8 @@ def complain(message: str) -> None:
 @contextmanager
 def quietly() -> Iterator[None]:
     """Nothing is shown in here; what must not be overlooked is a warning of Python's."""
-    before, out.quiet = out.quiet, True
+    before = out.quiet
+    out.quiet = True
     try:
         yield
     finally:
@@ -115,7 +129,10 @@ def show_composition(job: Identified) -> None:
     for role, name in job.choice.items():
         if name:
             _branch(tree, role, job.config[role])
-    run = {k: getattr(settings, k) for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")}
+    run = {
+        k: getattr(settings, k)
+        for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
+    }
     tree.add(_line("run", job.signature, "  ".join(f"{k}={v}" for k, v in run.items())))
     out.print(tree)
     for note in job.notes:
@@ -127,9 +144,12 @@ def _line(key: str, name: str, keys: str) -> Text:
     return Text.assemble((key, "cyan"), " ", (name, "bold"), "  ", (keys, "dim"))
 
 
-def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None) -> None:
+def _branch(
+    tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None
+) -> None:
     """A component with its keys, and below it those that it holds, without what they share with it."""
-    held, own = [], []
+    held = []
+    own = []
     for k, v in values.items():
         several = v if isinstance(v, list) else [v]
         if several and all(isinstance(part, dict) and "name" in part for part in several):
@@ -148,7 +168,10 @@ def show_facts(values: Mapping[str, str]) -> None:
 
 
 def show_result(
-    job: Identified, result: Mapping[str, list[float]], printed: Mapping[str, str] | None = None, reason: str = ""
+    job: Identified,
+    result: Mapping[str, list[float]],
+    printed: Mapping[str, str] | None = None,
+    reason: str = "",
 ) -> None:
     """Mean and standard error of every headline metric; metrics by task in one row per task."""
     n = max((len(v) for v in result.values()), default=0)
@@ -166,7 +189,8 @@ def show_result(
         values = result.get(name, [])
         return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
 
-    ours, theirs = list[Row](), list[Row]()
+    ours = list[Row]()
+    theirs = list[Row]()
     if headline:
         ours.append((Text("all", "bold"), [Text(cell(name), "bold") for name in names]))
     for part in parts[:PARTS]:
@@ -174,7 +198,9 @@ def show_result(
     if printed:
         theirs.append(("published", [printed.get(name, "") for name in names]))
         for part in parts[:PARTS]:
-            theirs.append((f"{part}, published", [printed.get(f"{name}/{part}", "") for name in names]))
+            theirs.append(
+                (f"{part}, published", [printed.get(f"{name}/{part}", "") for name in names])
+            )
         theirs = [row for row in theirs if any(row[1])]
     rows = [*ours, *theirs]
     every = range(len(names))
@@ -189,7 +215,9 @@ def show_result(
             out.print(_below(whole, names, alone))
         out.print(_beside(rows, names, [k for k in every if k not in alone], sections=len(ours)))
     if len(parts) > PARTS:
-        out.print(f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …")
+        out.print(
+            f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
+        )
     if printed and reason:
         out.print(f"published {reason}", style="yellow")
 
@@ -200,7 +228,8 @@ Row = tuple[Cell, Sequence[Cell]]  # label, a cell for every metric
 
 def _beside(rows: list[Row], names: list[str], which: Iterable[int], sections: int) -> Table:
     """A column for each of the metrics; a rule after the first ``sections`` rows."""
-    table, which = Table(), list(which)
+    table = Table()
+    which = list(which)
     for name in ("", *(names[k] for k in which)):
         table.add_column(name, justify="right" if name else "left")
     for i, (label, cells) in enumerate(rows):
@@ -219,17 +248,20 @@ def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
 
 
 def show_attack_checks(file: Path, replicates: int) -> None:
-    """What a security evaluation checked, from its table ``attack_checks``."""
+    """Show the checks of a security evaluation, from its table ``attack_checks``."""
     if not file.exists():
         return
     with file.open(newline="", encoding="utf-8") as lines:
-        rows = [row | {"passed": {"True": True, "False": False}.get(row["passed"])} for row in csv.DictReader(lines)]
+        rows = [
+            row | {"passed": {"True": True, "False": False}.get(row["passed"])}
+            for row in csv.DictReader(lines)
+        ]
     of = f", first of {replicates} replicates" if replicates > 1 else ""
     show_checks("checks of the security evaluation", rows, of)
 
 
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> None:
-    """What was checked, and of what: a line for each, cut to the terminal's width."""
+    """Show checks and their subject: one line each, cut to the terminal's width."""
     verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
     style = "red" if any(row["passed"] is False for row in rows) else ""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
@@ -247,9 +279,12 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> 
 
 
 def show_whereabouts(
-    folder: Path, handover: Handover | None, artefacts: Sequence[str] = (), left_out: Sequence[str] = ()
+    folder: Path,
+    handover: Handover | None,
+    artefacts: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> None:
-    """Where everything was written, what could not be, and how to look at it."""
+    """Show where everything was written, what could not be, and how to view it."""
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}")
     if figures:

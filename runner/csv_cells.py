@@ -34,7 +34,7 @@ def as_meant(cell: str) -> str:
 
 
 def table_as_words(table: pd.DataFrame) -> pd.DataFrame:
-    """``as_word`` of a table's headings and of its columns of words; those of numbers stay as they are."""
+    """Apply ``as_word`` to a table's headings and text columns; numbers stay unchanged."""
     out = table.copy()
     for name in out.columns:
         if out[name].dtype.kind == "O":

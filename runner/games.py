@@ -43,9 +43,13 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
     def __init__(self, game: Game) -> None:
         world = game.environment
         self.metadata = {"name": game.name, "render_modes": []}
-        self.possible_agents = [HERS, *(f"opponent_{m}" for m in range(1, len(world.n_threats) + 1))]
+        self.possible_agents = [
+            HERS,
+            *(f"opponent_{m}" for m in range(1, len(world.n_threats) + 1)),
+        ]
         self.agents: list[str] = []
-        self.moves = world.horizon * (game.episodes if world.continuing else 1)  # in an episode here
+        # in an episode here
+        self.moves = world.horizon * (game.episodes if world.continuing else 1)
         self._world = world
         self._generator = torch.Generator()
         self._seeded = False
@@ -54,7 +58,9 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         width = world.features(self._s).shape[1]
         sizes = zip(self.possible_agents, (world.n_actions, *world.n_threats), strict=True)
         self._acts: dict[str, Discrete] = {agent: Discrete(n) for agent, n in sizes}
-        self._sees = {agent: Box(-np.inf, np.inf, (width,), np.float64) for agent in self.possible_agents}
+        self._sees = {
+            agent: Box(-np.inf, np.inf, (width,), np.float64) for agent in self.possible_agents
+        }
 
     def observation_space(self, agent: str) -> Box:
         return self._sees[agent]
@@ -81,7 +87,9 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
 
     def step(
         self, actions: dict[str, int]
-    ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    ) -> tuple[
+        Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+    ]:
         """One move of all players.
 
         Raises:
@@ -90,7 +98,9 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
             raise ValueError("the episode is over, or none has begun: call reset()")
         for agent in self.agents:
             if not self._acts[agent].contains(actions.get(agent)):
-                raise ValueError(f"{agent}: {actions.get(agent)!r} is no action of {self._acts[agent]}")
+                raise ValueError(
+                    f"{agent}: {actions.get(agent)!r} is no action of {self._acts[agent]}"
+                )
         a, *b = (int(actions[agent]) for agent in self.agents)
         rules = self._world
         if isinstance(rules, Changing):
@@ -118,14 +128,20 @@ def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
 
     Raises:
         ConfigError: there is no game of that name, or what is wrong with a key."""
-    games = [name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"]
+    games = [
+        name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"
+    ]
     file = conf_folders.find("dataset", game)
     if game not in games or file is None:
         raise ConfigError(f"{game}: no such game{nearest(game, games)}")
     with reading(file):
         check_file(file)
         defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
-    dataset: Any = build_component("dataset", fill_in("dataset", defaults | keys, "dataset"), "dataset")
+    dataset: Any = build_component(
+        "dataset", fill_in("dataset", defaults | keys, "dataset"), "dataset"
+    )
     return GameAsParallelEnv(
-        dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True))
+        dataset.load(
+            Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
+        )
     )

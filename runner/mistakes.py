@@ -1,4 +1,4 @@
-"""Users' mistakes: one or two lines that name the key, the value and the mend, never a traceback."""
+"""User errors: one or two lines naming the key, the value and the fix, never a traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.disk.yaml_limits import YamlLimitError
 
 
 class RunnerError(Exception):
-    """All that the runner complains of, in one to three lines that name the key and the mend."""
+    """Base of all errors of the runner: one to three lines that name the key and the fix."""
 
 
 class ConfigError(RunnerError):
@@ -26,14 +26,16 @@ class RunFailure(RunnerError):
 
 
 class RunnerWarning(UserWarning):
-    """What the command line shows in a panel, said to those who write Python."""
+    """Python form of a message that the command line shows in a panel."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """``, did you mean X?`` or, when nothing is near, the words that exist."""
     words = sorted(set(words))
     lower = {name.lower(): name for name in reversed(words)}
-    near = get_close_matches(word, words, n=1, cutoff=0.6) or get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
+    near = get_close_matches(word, words, n=1, cutoff=0.6) or get_close_matches(
+        word.lower(), lower, n=1, cutoff=0.6
+    )
     if near:
         return f", did you mean {lower.get(near[0], near[0])}?"
     shown = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
@@ -51,10 +53,10 @@ UNREADABLE = (yaml.YAMLError, UnicodeDecodeError, OSError)  # what reading a YAM
 
 @contextmanager
 def reading(path: str | Path, mend: str = "") -> Iterator[None]:
-    """A YAML file is read in here.
+    """Context for reading a YAML file.
 
     Raises:
-        ConfigError: it cannot be, in one line; ``mend`` ends it.
+        ConfigError: it cannot be read, in one line; ``mend`` ends it.
     """
     try:
         yield

@@ -19,41 +19,56 @@ def add_option(parser: ArgumentParser, what: str) -> None:
 
 
 def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
-    """Imports modules, each of which registers what it holds.
+    """Import modules; each registers its components.
 
     Raises:
-        ConfigError: one cannot be imported; the message says in which file and line it broke.
+        ConfigError: one cannot be imported; the message gives the file and line of the
+            failure.
     """
     for given in modules:
         module = module_name(given, key)
         from components.contracts.plugins.process_settings import kept_settings
-        from components.contracts.user_code import no_sudden_exit  # imports pydantic: plug-ins alone pay for it
+
+        # imports pydantic: plug-ins alone pay for it
+        from components.contracts.user_code import no_sudden_exit
 
         try:
             with kept_settings(), no_sudden_exit():
                 importlib.import_module(module)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit too: a script that was meant to be run, not imported
+        except (
+            BaseException
+        ) as error:  # SystemExit too: a script that was meant to be run, not imported
             raise ConfigError(f"{key}: {_why(module, error)}") from None
 
 
 def module_name(given: object, key: str = "plugins") -> str:
-    """The name of a module.
+    """Name of a module, validated.
 
     Raises:
-        ConfigError: it is none."""
+        ConfigError: it is not a module name.
+    """
     if isinstance(given, str) and given.endswith(".py"):
-        raise ConfigError(f"{key}: {given!r} is a file; write the module's name, {Path(given).stem}")
+        raise ConfigError(
+            f"{key}: {given!r} is a file; write the module's name, {Path(given).stem}"
+        )
     if not isinstance(given, str) or not all(part.isidentifier() for part in given.split(".")):
         raise ConfigError(f"{key}: {given!r} is no module's name, such as my_module")
     return given
 
 
 def source_file(module: str) -> Path | None:
-    """Where a module lies, also from the present folder; it is not imported.  None: nowhere."""
+    """File of a module, also from the present folder; None if there is no file.
+
+    The module is not imported.
+    """
     name = module.strip().replace(".", "/")
-    for folder in (Path(), *map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *map(Path, sys.path)):
+    for folder in (
+        Path(),
+        *map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
+        *map(Path, sys.path),
+    ):
         for path in (folder / f"{name}.py", folder / name / "__init__.py"):
             if name and path.is_file():
                 return path
@@ -61,8 +76,9 @@ def source_file(module: str) -> Path | None:
 
 
 def _why(module: str, error: BaseException) -> str:
-    """What went wrong in importing a module, in one line."""
-    from components.contracts.user_code import is_users  # which imports pydantic, and nothing else asks for it here
+    """Cause of a failed import of a module, in one line."""
+    # which imports pydantic, and nothing else asks for it here
+    from components.contracts.user_code import is_users
 
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
         return f"no module {module!r} ({error}); is its folder on PYTHONPATH?"
@@ -70,7 +86,9 @@ def _why(module: str, error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{shown_path(error.filename)}, line {error.lineno}: "
     else:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+        frames = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)
+        ]
         if frames:
             where = f"{shown_path(frames[-1].filename)}, line {frames[-1].lineno}: "
     what = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
@@ -86,7 +104,9 @@ def refuse_unknown(modules: Collection[str], whose: str, mend: str) -> None:
         ConfigError: there is some; with what to say to have it imported.
     """
     if modules:
-        raise ConfigError(f"{whose} imports {', '.join(modules)}, code that is not the runner's; {mend} if you know it")
+        raise ConfigError(
+            f"{whose} imports {', '.join(modules)}, code that is not the runner's; {mend} if you know it"
+        )
 
 
 def ask_whether_known(modules: Collection[str], whose: str, mend: str) -> None:

@@ -20,9 +20,11 @@ class Live:
     """Progress of one run's steps over all its looped replicates."""
 
     def __init__(self, total: int, replicates: int):
-        self.total, self.replicates = total, replicates
+        self.total = total
+        self.replicates = replicates
         self.started = time.monotonic()
-        self.assessed, self.said = False, 0.0  # whether the last evaluation has begun, and when a line told of it
+        self.assessed = False
+        self.said = 0.0  # whether the last evaluation has begun, and when a line told of it
         self.progress: Progress | None = None
         if console.out.is_terminal and not console.out.quiet:
             from rich.progress import (
@@ -49,7 +51,7 @@ class Live:
             self.progress.start()
 
     def update(self, step: int, replicate: int, info: Scores) -> None:
-        """Shows what a step says beside the bar, where there is one."""
+        """Show a step's values next to the progress bar, if there is a bar."""
         if self.progress is None:
             return
         name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
@@ -65,7 +67,11 @@ class Live:
     def restart(self, replicate: int) -> None:
         self.assessed = False
         if self.progress is not None:
-            self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
+            self.progress.reset(
+                self.task,
+                total=self.total,
+                description=f"replicate {replicate + 1}/{self.replicates}",
+            )
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
         """One line per evaluation, also when not on a terminal: of several posteriors the first score of each."""
@@ -79,12 +85,17 @@ class Live:
         console.out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)")
 
     def evaluating(self, what: str, done: int, of: int) -> None:
-        """What the last evaluation is at: the bar counts its parts; a line every half a minute when not on a terminal."""
+        """Show the progress of the last evaluation.
+
+        The bar counts its parts; without a terminal, a line is printed every half a minute.
+        """
         now = time.monotonic()
         if self.progress is not None:
             if not self.assessed:
                 self.progress.reset(self.task, total=of, description=what, rate="", live="")
-            self.progress.update(self.task, description=what, completed=done, total=of, rate="", live="")
+            self.progress.update(
+                self.task, description=what, completed=done, total=of, rate="", live=""
+            )
         elif self.assessed and now - self.said > SAID_EVERY:
             console.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)")
         if not self.assessed or now - self.said > SAID_EVERY:

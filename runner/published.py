@@ -1,7 +1,10 @@
-"""Numbers printed in papers: ``conf/published/*.yaml``, each table with where it is printed, its data, its protocol.
+"""Numbers printed in papers: ``conf/published/*.yaml``.
 
-What stands in parentheses behind a mean is a standard error, a standard deviation or an interquartile range over runs, as
-the table's ``spread`` says; verdicts take the standard error that follows from it.
+Each table has its place in the paper, its data and its protocol.
+
+Parentheses after a mean contain a standard error, a standard deviation or an
+interquartile range over runs, as the table's ``spread`` says; verdicts take the
+standard error that follows from it.
 """
 
 from __future__ import annotations
@@ -48,10 +51,13 @@ class Number:
     rounding: float
     in_se: float = 1.0  # standard errors in a unit of the spread
     one_run: bool = False  # it is to be laid beside each of ours, not beside their mean
-    within: float | None = None  # of one run: how near to it our mean agrees, wherever the others lie
+    # of one run: how near to it our mean agrees, wherever the others lie
+    within: float | None = None
 
     @classmethod
-    def parse(cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None) -> Number:
+    def parse(
+        cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None
+    ) -> Number:
         """Reads ``mean`` or ``mean(spread)``.
 
         Raises:
@@ -60,9 +66,17 @@ class Number:
         found = _PRINTED.match(text)
         if found is None:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
-        mean, decimals, spread = found.group(1), len(found.group(2) or ""), found.group(3)
+        mean = found.group(1)
+        decimals = len(found.group(2) or "")
+        spread = found.group(3)
         return cls(
-            text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se, one_run, within
+            text,
+            float(mean),
+            None if spread is None else float(spread),
+            0.5 * 10.0**-decimals,
+            in_se,
+            one_run,
+            within,
         )
 
     @property
@@ -85,12 +99,15 @@ class Published(BaseModel):
     where: str
     caption: str
     metric: str
-    better: Better | None = None  # of scores that have no direction of their own (components.metrics.names)
-    data: str | list[str]  # a result on data of another name is shown beside, never compared; several: a column each
+    # of scores that have no direction of their own (components.metrics.names)
+    better: Better | None = None
+    # a result on data of another name is shown beside, never compared; several: a column each
+    data: str | list[str]
     runs: PositiveInt | None  # that the means and the spreads are over; null: not said
     spread: Spread | None  # what stands in parentheses; null: nothing does
     rows: str = "model"  # what a row is of a run: a role, or a dotted key of the config
-    columns: str | dict[str, str]  # the same for a column; or {column as printed: metric of one run}
+    # the same for a column; or {column as printed: metric of one run}
+    columns: str | dict[str, str]
     protocol: str
     bold: str | None = None
     note: str | None = None
@@ -102,37 +119,53 @@ class Published(BaseModel):
 
     @field_validator("values", mode="before")
     @classmethod
-    def _parse_values(cls, values: dict[str, dict[Any, Any]], info: ValidationInfo) -> dict[str, dict[str, Number]]:
-        spread, runs = info.data.get("spread"), info.data.get("runs")
+    def _parse_values(
+        cls, values: dict[str, dict[Any, Any]], info: ValidationInfo
+    ) -> dict[str, dict[str, Number]]:
+        spread = info.data.get("spread")
+        runs = info.data.get("runs")
         in_se = 1.0
         if spread in ("sd", "iqr") and runs:
             in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
         one = runs == 1
         return {
-            m: {str(c): Number.parse(str(v), in_se, one, info.data.get("within")) for c, v in row.items()}
+            m: {
+                str(c): Number.parse(str(v), in_se, one, info.data.get("within"))
+                for c, v in row.items()
+            }
             for m, row in values.items()
         }
 
     @model_validator(mode="after")
     def _check_references(self) -> Published:
         if self.within is not None and self.runs != 1:
-            raise ValueError(f"within: {self.within} is of numbers of one run; write runs: 1, or leave it out")
+            raise ValueError(
+                f"within: {self.within} is of numbers of one run; write runs: 1, or leave it out"
+            )
         printed = {n.spread is not None for row in self.values.values() for n in row.values()}
         if self.spread in ("sd", "iqr") and self.runs is None:
-            raise ValueError(f"spread: {self.spread} is of one run; say with runs of how many, for a standard error")
+            raise ValueError(
+                f"spread: {self.spread} is of one run; say with runs of how many, for a standard error"
+            )
         if printed == {True} and self.spread is None:
             raise ValueError("spread: something is printed in parentheses; say se, sd or iqr")
         if printed == {False} and self.spread is not None:
-            raise ValueError(f"spread: {self.spread}, but nothing is printed in parentheses; write null")
+            raise ValueError(
+                f"spread: {self.spread}, but nothing is printed in parentheses; write null"
+            )
         return self
 
     @property
     def parentheses(self) -> str:
-        """What stands in parentheses, in words; empty where nothing does."""
+        """Meaning of the number in parentheses, in words; empty if there are no parentheses."""
         if self.spread is None:
             return ""
         over = f" of {self.runs} runs" if self.runs else ""
-        taken = "" if self.spread == "se" else ", from which verdicts take the standard error of the mean"
+        taken = (
+            ""
+            if self.spread == "se"
+            else ", from which verdicts take the standard error of the mean"
+        )
         return f"{SPREADS[self.spread]}{over}{taken}"
 
     @property
@@ -141,15 +174,15 @@ class Published(BaseModel):
         return self.data if isinstance(self.data, str) else " and ".join(self.data)
 
     def is_on(self, data: str) -> bool:
-        """Whether a result on data of this name can be held against it."""
+        """True if a result on data of this name can be compared with the table."""
         return data == self.data if isinstance(self.data, str) else data in self.data
 
     def number(self, row: object, column: object) -> Number | None:
-        """What is printed in a row and a column (None: nothing)."""
+        """Printed number in a row and a column (None: no number)."""
         return self.values.get(str(row), {}).get(str(column))
 
     def beside(self, config: dict[str, Any]) -> dict[str, str]:
-        """What is printed for one run, by metric, given the run's resolved config."""
+        """Printed numbers for one run, by metric, given the run's resolved config."""
         row = _of_run(config, self.rows)
         if isinstance(self.columns, dict):
             found = {metric: self.number(row, column) for column, metric in self.columns.items()}
@@ -170,18 +203,22 @@ def load_published(name: str) -> Published:
     """The table ``conf/published/<name>.yaml``.
 
     Raises:
-        ConfigError: there is none, or it does not read as one.
+        ConfigError: the file does not exist, or it is not a valid table.
     """
     path = conf_folders.find("published", name)
     if path is None:
-        raise ConfigError(f"published={name}: no such table{nearest(name, conf_folders.names('published'))}")
+        raise ConfigError(
+            f"published={name}: no such table{nearest(name, conf_folders.names('published'))}"
+        )
     try:
         with reading(path):
             return Published(**read_yaml(path))
     except ValidationError as errors:
         first = errors.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{shown_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise ConfigError(
+            f"{shown_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}"
+        ) from None
     except (TypeError, AttributeError):
         raise ConfigError(f"{shown_path(path)}: must hold keys and their values") from None
 

@@ -27,8 +27,14 @@ def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
         cfg = OmegaConf.load(file)
         content = OmegaConf.to_container(cfg, resolve=False)
     plugins = content.get("plugins", []) if isinstance(content, dict) else None
-    if not isinstance(cfg, DictConfig) or not isinstance(plugins, list) or not isinstance(cfg.get("experiment"), str):
-        raise ConfigError(f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {again}")
+    if (
+        not isinstance(cfg, DictConfig)
+        or not isinstance(plugins, list)
+        or not isinstance(cfg.get("experiment"), str)
+    ):
+        raise ConfigError(
+            f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {again}"
+        )
     if "hydra" in cfg:
         raise ConfigError(
             f"{shown_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
@@ -40,11 +46,18 @@ def main(argv: list[str]) -> int:
     """Resumes one run, named by its folder or by the beginning of its signature."""
     parser = Parser(prog="runner resume", description="Goes on with an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
     parser.add_argument(
-        "--trust", action="store_true", help="import the plug-ins that its record names, without asking"
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
     )
-    parser.add_argument("--device", help="cpu, cuda or cuda:1: go on there (default: the device that it was begun on)")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the plug-ins that its record names, without asking",
+    )
+    parser.add_argument(
+        "--device",
+        help="cpu, cuda or cuda:1: go on there (default: the device that it was begun on)",
+    )
     conf_folders.add_option(parser)
     given = parser.parse_args(argv[1:])
     conf_folders.use(given.config_dir)

@@ -7,8 +7,16 @@ from collections.abc import Sequence
 
 
 def mean_se(values: Sequence[float]) -> tuple[float, float]:
-    """x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n; NaN for a single value.  Sums are exact, whatever the order."""
+    """Mean and standard error of the mean.
+
+    x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n; NaN for a single value.  Sums are exact in
+    any order.
+    """
     n = len(values)
     mean = math.fsum(values) / n
-    se = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) / math.sqrt(n) if n > 1 else math.nan
+    se = (
+        math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) / math.sqrt(n)
+        if n > 1
+        else math.nan
+    )
     return mean, se

@@ -22,7 +22,12 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 
     from runner.console import out
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
     for i, column in enumerate(header):
         table.add_column(column, style="bold" if i == 0 else None, overflow="fold", no_wrap=i == 0)
     for row in rows:
@@ -31,7 +36,10 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 
 
 def print_json(rows: Iterable[Mapping[str, object]]) -> None:
-    """What ``--json`` asks for: an object a line; what JSON has no word for (a path, a time) as text, NaN as null."""
+    """Print the rows for ``--json``: one object per line.
+
+    Values with no JSON form (a path, a time) are text, NaN is null.
+    """
     for row in rows:
         print(json.dumps(_plain(row), ensure_ascii=False, default=str))
 

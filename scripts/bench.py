@@ -23,12 +23,18 @@ def main() -> int:
     """Runs all benchmarks, or those named; exit code 1 when one fails or a goal is missed."""
     here, out = Path(__file__).parent, Console()
     named = sys.argv[1:] or sorted(p.stem.removeprefix("bench_") for p in here.glob("bench_*.py"))
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     table = Table("benchmark", "peer", "case", "ratio (median)", "low to high", "goal", "")
     worst = 0
     for name in named:
         command = [sys.executable, "-m", f"scripts.bench_{name}"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=here.parent)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, env=environment, cwd=here.parent
+        )
         out.print(done.stdout, markup=False, highlight=False)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode == ABSENT:
@@ -45,7 +51,13 @@ def main() -> int:
             worst = max(worst, int(not reached))
             verdict = "" if goal is None else ("reached" if reached else "MISSED")
             table.add_row(
-                name, found["peer"], case, f"{median:.2f}x", f"{low:.2f} to {high:.2f}", f"{goal or ''}", verdict
+                name,
+                found["peer"],
+                case,
+                f"{median:.2f}x",
+                f"{low:.2f} to {high:.2f}",
+                f"{goal or ''}",
+                verdict,
             )
     out.print(table)
     return worst

@@ -51,14 +51,25 @@ def problem(batch_size: int) -> Supervised:
     x = torch.randn(ROWS, INPUTS, generator=g)
     y = x @ torch.randn(INPUTS, 1, generator=g) + torch.randn(ROWS, 1, generator=g)
     whole = Batch(x, y, torch.ones(ROWS, 1, dtype=torch.bool), 1.0)
-    return Supervised(name="bench", target="real", train=whole, test=whole, batch_size=batch_size, task_names=["y"])
+    return Supervised(
+        name="bench",
+        target="real",
+        train=whole,
+        test=whole,
+        batch_size=batch_size,
+        task_names=["y"],
+    )
 
 
 def begun(seen: Supervised, rows: str) -> tuple[Adversarial, AdversarialState, Streams]:
     """The method, its start, and the streams."""
     rng = Streams(0)
-    model = component("model", "mlp", widths=[50, 50], activation="leaky_relu", noise_init=1.0, noise_spread=None)
-    method = component("inference", "aadm", alpha=0.5, rows=rows, lr=1e-3, discriminator_lr=2e-3, n_samples=K)
+    model = component(
+        "model", "mlp", widths=[50, 50], activation="leaky_relu", noise_init=1.0, noise_spread=None
+    )
+    method = component(
+        "inference", "aadm", alpha=0.5, rows=rows, lr=1e-3, discriminator_lr=2e-3, n_samples=K
+    )
     return method, method.init(model.build(seen, rng), seen, rng), rng
 
 
@@ -117,7 +128,9 @@ def assert_equal(seen: Supervised) -> None:
     (value, parameters), (again, others) = ends
     torch.testing.assert_close(value, again, rtol=1e-4, atol=1e-2)
     for name, p in parameters.items():
-        torch.testing.assert_close(p, others[name], rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}")
+        torch.testing.assert_close(
+            p, others[name], rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
     values = []
     for rows in ("shared", "own"):
         method, state, rng = begun(seen, rows)
@@ -157,7 +170,16 @@ def main() -> None:
             lambda m=method, s=state, r=rng, b=batch: m.step(s, b, r),
             lambda m=own, s=second, r=others, b=batch: m.step(s, b, r),
         )
-    print(json.dumps({"benchmark": "aadm", "peer": "loops and rows' own draws", "ratios": found, "goals": GOALS}))
+    print(
+        json.dumps(
+            {
+                "benchmark": "aadm",
+                "peer": "loops and rows' own draws",
+                "ratios": found,
+                "goals": GOALS,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ from runner.execution.rng import Streams
 
 LARGEST = 60.0  # seconds that the whole test set may take
 GOALS = {"test set within a minute": 1.0, "loops over X'": 100.0}  # least ratio
-WORDS = range(4, 13)  # a message of more words costs the loops minutes: its origins grow as their square
+# a message of more words costs the loops minutes: its origins grow as their square
+WORDS = range(4, 13)
 Words = tuple[int, ...]
 
 
@@ -49,13 +50,19 @@ def component(role: str, name: str, **keys: Any) -> Any:
     """A component with its YAML's defaults, some changed."""
     cls = registry.get(role, name)
     with open(os.path.join(conf.__path__[0], role, f"{name}.yaml")) as file:
-        own = {key: value for key, value in yaml.safe_load(file).items() if key not in cls.threat_keys}
+        own = {
+            key: value for key, value in yaml.safe_load(file).items() if key not in cls.threat_keys
+        }
     return cls.model_validate(own | keys)
 
 
 def data() -> Supervised:
     setting = Setting(
-        Path(os.environ.get("RUNNER_DATA_DIR", "data")), torch.device("cpu"), torch.float64, 1, offline=True
+        Path(os.environ.get("RUNNER_DATA_DIR", "data")),
+        torch.device("cpu"),
+        torch.float64,
+        1,
+        offline=True,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SimulatedData)  # the name that is printed says it
@@ -79,7 +86,11 @@ class Loops:
         self.log_word = [
             list(zip(absent[c], present[c], strict=True)) for c in (0, 1)
         ]  # log p(x_i|c) by class, word, x_i
-        self.log_class, self.method, self.draw = f["log_class"].tolist(), method, random.Random(seed)
+        self.log_class, self.method, self.draw = (
+            f["log_class"].tolist(),
+            method,
+            random.Random(seed),
+        )
 
     def log_p(self, x: Words, c: int) -> float:
         """log p(x|y_c), word by word."""
@@ -95,12 +106,17 @@ class Loops:
             return log_odds
         small = 1 / (1 + math.exp(abs(log_odds)))
         first = (1 + small) / share - small  # of the less likely side
-        low, high = (math.log(self.draw.gammavariate(d, 1.0)) for d in (first, first * math.exp(abs(log_odds))))
+        low, high = (
+            math.log(self.draw.gammavariate(d, 1.0))
+            for d in (first, first * math.exp(abs(log_odds)))
+        )
         return low - high if log_odds <= 0 else high - low
 
     def frequency(self, seen: Words, x: Words) -> float:
         """p̂(x'|x, y_1): the share of K draws in which x' is the least of the candidates of x."""
-        sent = sorted((self.log_odds(z), z) for z in changed(x, 0, self.method.changes))[: self.method.candidates]
+        sent = sorted((self.log_odds(z), z) for z in changed(x, 0, self.method.changes))[
+            : self.method.candidates
+        ]
         odds = [value for value, _ in sent]
         if seen not in [z for _, z in sent]:
             return 0.0
@@ -115,7 +131,9 @@ class Loops:
         ratio = variance = 0.0
         for x in changed(seen, 1, self.method.changes):
             p = self.frequency(seen, x)
-            weight = math.exp(self.log_p(x, 1) + self.log_class[1] - self.log_p(seen, 0) - self.log_class[0])
+            weight = math.exp(
+                self.log_p(x, 1) + self.log_class[1] - self.log_p(seen, 0) - self.log_class[0]
+            )
             rough = (p * self.method.draws + 1) / (self.method.draws + 2)  # never quite 0 or 1
             possible = p > 0 or self.method.variance > 0
             ratio += p * weight
@@ -153,7 +171,9 @@ def agree(problem: Supervised, x: Tensor) -> dict[str, float]:
     method, posterior = classifier(problem, variance=0.0, draws=1)
     fast = odds_of(posterior, x, 0).tolist()
     literal = Loops(method, posterior, 0)
-    assert min(fast) > 1e-30, "a message that nobody can have sent would agree whatever the sums are"
+    assert min(fast) > 1e-30, (
+        "a message that nobody can have sent would agree whatever the sums are"
+    )
     known = max(abs(a - literal.spam(row)[0]) / a for a, row in zip(fast, rows, strict=True))
     method, posterior = classifier(problem)
     fast, z = odds_of(posterior, x, 0).tolist(), []
@@ -172,7 +192,9 @@ def clocked(work: Callable[[], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--messages", type=int, default=4, help="attacked messages that the loops classify")
+    parser.add_argument(
+        "--messages", type=int, default=4, help="attacked messages that the loops classify"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds of each")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -181,8 +203,12 @@ def main() -> None:
     test = problem.test.x
     few = attacked_spam(problem)[: arguments.messages]
     found = agree(problem, few)
-    assert found["relative"] < 1e-8, f"of a known attacker the odds differ by {found['relative']:.1e}"
-    assert found["standard_errors"] < 5, f"odds differ by {found['standard_errors']:.1f} standard errors"
+    assert found["relative"] < 1e-8, (
+        f"of a known attacker the odds differ by {found['relative']:.1e}"
+    )
+    assert found["standard_errors"] < 5, (
+        f"odds differ by {found['standard_errors']:.1f} standard errors"
+    )
     method, posterior = classifier(problem)
     rows = [tuple(int(v) for v in row) for row in few.tolist()]
     odds_of(posterior, few, 0)  # warm-up
@@ -203,11 +229,17 @@ def main() -> None:
         f"known attacker, {found['standard_errors']:.1f} standard errors otherwise"
     )
     cases = {
-        "test set within a minute": [LARGEST / seconds[middle], LARGEST / seconds[-1], LARGEST / seconds[0]],
+        "test set within a minute": [
+            LARGEST / seconds[middle],
+            LARGEST / seconds[-1],
+            LARGEST / seconds[0],
+        ],
         "loops over X'": [ratios[middle], ratios[0], ratios[-1]],
     }
     line = {"benchmark": "acra", "peer": "a minute; loops over X'", "ratios": cases, "goals": GOALS}
-    print(json.dumps(line | {"messages_per_second": rate, "data": problem.name, "agreement": found}))
+    print(
+        json.dumps(line | {"messages_per_second": rate, "data": problem.name, "agreement": found})
+    )
 
 
 if __name__ == "__main__":

@@ -79,15 +79,22 @@ def networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
     """Both networks, trained for a few steps."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        mlp = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 10))
+        mlp = nn.Sequential(
+            nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 10)
+        )
         x, y = data(1000, generator)
         images = [Normalised(x), nn.Unflatten(1, (1, 28, 28))]
         convolutions = [
             layer
             for colours, channels in zip((1, *CHANNELS), CHANNELS, strict=False)
-            for layer in (nn.Conv2d(colours, channels, KERNEL, stride=2, padding=KERNEL // 2), nn.ReLU())
+            for layer in (
+                nn.Conv2d(colours, channels, KERNEL, stride=2, padding=KERNEL // 2),
+                nn.ReLU(),
+            )
         ]
-        cnn = nn.Sequential(*images, *convolutions, nn.Flatten(), nn.Linear(CHANNELS[-1] * 7 * 7, 10))
+        cnn = nn.Sequential(
+            *images, *convolutions, nn.Flatten(), nn.Linear(CHANNELS[-1] * 7 * 7, 10)
+        )
     for network in (mlp, cnn):
         adam = torch.optim.Adam(network.parameters(), lr=1e-3)
         for _ in range(30):
@@ -103,14 +110,23 @@ def ours_of(module: nn.Sequential) -> PointEstimate:
     x = module[0].seen if images else torch.zeros(1, 784)
     y = torch.zeros(len(x), 1, dtype=torch.long)
     train = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
-    problem = Supervised("images", train, train, None, "classes", n_classes=10, image_shape=(28, 28))
+    problem = Supervised(
+        "images", train, train, None, "classes", n_classes=10, image_shape=(28, 28)
+    )
     yaml: dict[str, Any] = {"activation": "relu", "dropout": 0.0, "prior_std": 1.0}
     if images:
-        yaml |= {"channels": list(CHANNELS), "kernel": KERNEL, "downsampling": "stride", "widths": []}
+        yaml |= {
+            "channels": list(CHANNELS),
+            "kernel": KERNEL,
+            "downsampling": "stride",
+            "widths": [],
+        }
         network = CNN(name="cnn", **yaml).build(problem, Streams(0))
     else:
         yaml |= {"widths": [400, 400], "prior_init": 1.0, "biases": "random", "noise": 1.0}
-        network = MLP(name="mlp", noise_init=1.0, noise_spread=None, **yaml).build(problem, Streams(0))
+        network = MLP(name="mlp", noise_init=1.0, noise_spread=None, **yaml).build(
+            problem, Streams(0)
+        )
     with torch.no_grad():
         network.theta.copy_(torch.cat([w.flatten() for w in module.parameters()]))
     return PointEstimate(network.requires_grad_(False))
@@ -119,7 +135,10 @@ def ours_of(module: nn.Sequential) -> PointEstimate:
 def telling_size(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
     """The smallest ε of a grid at which at most half of the images withstand the attack."""
     for eps in np.arange(0.01, 0.5, 0.01).tolist():
-        if float((network(ours(network, eps, stop=True)(x, y)).argmax(1) == y).double().mean()) <= 0.5:
+        if (
+            float((network(ours(network, eps, stop=True)(x, y)).argmax(1) == y).double().mean())
+            <= 0.5
+        ):
             return eps
     raise AssertionError("no size breaks half of the images")
 
@@ -142,10 +161,21 @@ def peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
     model = foolbox.PyTorchModel(network, bounds=(0, 1), device="cpu")
     linf = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=False)
     classifier = PyTorchClassifier(
-        network, nn.CrossEntropyLoss(), input_shape=(784,), nb_classes=10, clip_values=(0.0, 1.0), device_type="cpu"
+        network,
+        nn.CrossEntropyLoss(),
+        input_shape=(784,),
+        nb_classes=10,
+        clip_values=(0.0, 1.0),
+        device_type="cpu",
     )
     art = ProjectedGradientDescent(
-        classifier, norm=np.inf, eps=eps, eps_step=ALPHA * eps, max_iter=STEPS, batch_size=batch, verbose=False
+        classifier,
+        norm=np.inf,
+        eps=eps,
+        eps_step=ALPHA * eps,
+        max_iter=STEPS,
+        batch_size=batch,
+        verbose=False,
     )
     return {
         "torchattacks": theirs,
@@ -182,12 +212,18 @@ def timed(attacks: dict[str, Attack], x: Tensor, y: Tensor, repeats: int) -> dic
     return {name: np.array(values) for name, values in times.items()}
 
 
-def assert_rounding_harmless(network: nn.Module, attacks: Sequence[Attack], generator: torch.Generator) -> None:
+def assert_rounding_harmless(
+    network: nn.Module, attacks: Sequence[Attack], generator: torch.Generator
+) -> None:
     """Robust accuracies by gradients in full and in half precision, judged in full, within half a point: where one image in a
     hundred ends otherwise, three standard errors of their difference on so many images (of 500 it is one)."""
     x, y = data(5000, generator)
-    whole, rounded = (float((network(attack(x, y)).argmax(1) == y).double().mean()) for attack in attacks)
-    print(f"bfloat16: robust accuracy, in full precision, {rounded:.4f}, of gradients in full precision {whole:.4f}")
+    whole, rounded = (
+        float((network(attack(x, y)).argmax(1) == y).double().mean()) for attack in attacks
+    )
+    print(
+        f"bfloat16: robust accuracy, in full precision, {rounded:.4f}, of gradients in full precision {whole:.4f}"
+    )
     assert abs(rounded - whole) <= 0.005, "rounded gradients weaken the attack"
 
 
@@ -207,7 +243,10 @@ def main() -> None:
     for name, network in networks(generator).items():
         x, y = data(arguments.images, generator)
         eps = telling_size(network, x[:100], y[:100])
-        attacks = {"ours": ours(network, eps, stop=True), f"ours{WHOLE}": ours(network, eps, stop=False)}
+        attacks = {
+            "ours": ours(network, eps, stop=True),
+            f"ours{WHOLE}": ours(network, eps, stop=False),
+        }
         if multiplies("bfloat16"):
             attacks["ours, bfloat16"] = ours(network, eps, stop=False, precision="bfloat16")
         attacks |= peers(network, eps, len(x))
@@ -215,20 +254,36 @@ def main() -> None:
         found_by = {attack: run(x, y) for attack, run in attacks.items()}
         for peer in PEERS:
             assert_equal(peer, network, y, found_by[f"ours{WHOLE}"], found_by[peer])
-        left = {attack: float((network(z).argmax(1) == y).double().mean()) for attack, z in found_by.items()}
+        left = {
+            attack: float((network(z).argmax(1) == y).double().mean())
+            for attack, z in found_by.items()
+        }
         assert left["ours"] <= left[f"ours{WHOLE}"], "stopping early weakens the attack"
-        assert left["ours"] >= left[f"ours{WHOLE}"] - 0.02, "the attack that goes on walks out again"
+        assert left["ours"] >= left[f"ours{WHOLE}"] - 0.02, (
+            "the attack that goes on walks out again"
+        )
         times = timed(attacks, x, y, arguments.repeats)
-        print("   ".join(f"{n} {len(x) / float(np.median(t)):,.0f} images/s" for n, t in times.items()))
+        print(
+            "   ".join(
+                f"{n} {len(x) / float(np.median(t)):,.0f} images/s" for n, t in times.items()
+            )
+        )
         for suffix in ("", WHOLE):
             for peer in PEERS:
                 ratios = times[peer] / times[f"ours{suffix}"]
                 shown[f"{name}, {peer}{suffix}"] = np.quantile(ratios, (0.5, 0.25, 0.75)).tolist()
         if multiplies("bfloat16"):
-            assert_rounding_harmless(network, [attacks[f"ours{WHOLE}"], attacks["ours, bfloat16"]], generator)
+            assert_rounding_harmless(
+                network, [attacks[f"ours{WHOLE}"], attacks["ours, bfloat16"]], generator
+            )
             ratios = times[f"ours{WHOLE}"] / times["ours, bfloat16"]
             shown[f"{name}{ROUNDED}"] = np.quantile(ratios, (0.5, 0.25, 0.75)).tolist()
-    found = {"benchmark": "attacks", "peer": "torchattacks 3.5, foolbox 3.3, ART 1.20", "ratios": shown, "goals": goals}
+    found = {
+        "benchmark": "attacks",
+        "peer": "torchattacks 3.5, foolbox 3.3, ART 1.20",
+        "ratios": shown,
+        "goals": goals,
+    }
     print(json.dumps(found))
 
 

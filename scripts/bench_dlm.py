@@ -42,7 +42,8 @@ from scripts.peers.installed import peer_imports
 with peer_imports():
     from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
 
-GOALS = {"50 ms by ours": 1.0}  # of one set the compiled filter is as fast; ours has second derivatives
+# of one set the compiled filter is as fast; ours has second derivatives
+GOALS = {"50 ms by ours": 1.0}
 MOST = 50.0  # milliseconds
 STEP = 1e-7  # of forward differences
 Both = tuple[np.ndarray, np.ndarray]
@@ -50,7 +51,9 @@ Both = tuple[np.ndarray, np.ndarray]
 
 def data() -> tuple[DynamicLinear, Sequence]:
     """The model as it is configured, and the months."""
-    setting = Setting(Path(os.environ.get("RUNNER_DATA_DIR", "data")), torch.device("cpu"), torch.float64, 1)
+    setting = Setting(
+        Path(os.environ.get("RUNNER_DATA_DIR", "data")), torch.device("cpu"), torch.float64, 1
+    )
     made = []
     for role, name in (("dataset", "co2"), ("model", "dlm")):
         with open(os.path.join(os.path.dirname(str(conf.__file__)), role, f"{name}.yaml")) as file:
@@ -74,7 +77,11 @@ def in_statsmodels(model: DynamicLinear, problem: Sequence, theta: Tensor) -> Ca
     filter = KalmanFilter(k_endog=1, k_states=d)
     filter.bind(problem.observations[0].numpy().copy())
     G = system.G.numpy()
-    filter["transition"], filter["design"], filter["selection"] = G, system.F.numpy()[None], np.eye(d)
+    filter["transition"], filter["design"], filter["selection"] = (
+        G,
+        system.F.numpy()[None],
+        np.eye(d),
+    )
     counts = list(model.noises.values())
 
     def value(at: np.ndarray) -> float:
@@ -101,15 +108,26 @@ def clocked(run: Callable[[], object]) -> float:
     return (time.process_time() - start) * 1e3
 
 
-def times(model: DynamicLinear, problem: Sequence, sets: int, repeats: int) -> dict[str, list[float]]:
+def times(
+    model: DynamicLinear, problem: Sequence, sets: int, repeats: int
+) -> dict[str, list[float]]:
     """Milliseconds of both, once they have said the same."""
-    spread = torch.randn(sets, model.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    spread = torch.randn(
+        sets, model.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     theta = math.log(0.1) + 0.5 * spread
-    ways = {"ours": lambda: ours(model, problem, theta), "statsmodels": in_statsmodels(model, problem, theta)}
+    ways = {
+        "ours": lambda: ours(model, problem, theta),
+        "statsmodels": in_statsmodels(model, problem, theta),
+    }
     (value, gradient), (other, differences) = (run() for run in ways.values())
     assert np.allclose(value, other, rtol=1e-7), f"values differ: {value} and {other}"
-    assert np.allclose(gradient, differences, rtol=1e-3, atol=1e-3), f"gradients differ: {gradient} and {differences}"
-    print(f"{problem.name}, {sets} sets: log-likelihoods the same within {np.abs(value - other).max():.0e}")
+    assert np.allclose(gradient, differences, rtol=1e-3, atol=1e-3), (
+        f"gradients differ: {gradient} and {differences}"
+    )
+    print(
+        f"{problem.name}, {sets} sets: log-likelihoods the same within {np.abs(value - other).max():.0e}"
+    )
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(repeats + 3):
         for name, run in ways.items():
@@ -132,10 +150,13 @@ def main() -> None:
     pairs: dict[str, list[float]] = {}
     for sets in arguments.sets:
         spent = times(model, problem, sets, arguments.repeats)
-        pairs[f"{sets} at once"] = [b / a for a, b in zip(spent["ours"], spent["statsmodels"], strict=True)]
+        pairs[f"{sets} at once"] = [
+            b / a for a, b in zip(spent["ours"], spent["statsmodels"], strict=True)
+        ]
         pairs.setdefault("50 ms by ours", [MOST / a for a in spent["ours"]])
     ratios = {
-        case: [round(float(v), 3) for v in np.quantile(found, (0.5, 0.25, 0.75))] for case, found in pairs.items()
+        case: [round(float(v), 3) for v in np.quantile(found, (0.5, 0.25, 0.75))]
+        for case, found in pairs.items()
     }
     print(json.dumps({"benchmark": "dlm", "peer": "statsmodels", "ratios": ratios, "goals": GOALS}))
 

@@ -130,11 +130,17 @@ def pyro_ways(module: BinaryAutoEncoder, x: Tensor) -> dict[str, Way]:
 
         return Way((lambda: svi.step(x)) if own_optimizer else step, estimate)
 
-    at_once: dict[str, Any] = {"num_particles": S, "vectorize_particles": True, "max_plate_nesting": 1}
+    at_once: dict[str, Any] = {
+        "num_particles": S,
+        "vectorize_particles": True,
+        "max_plate_nesting": 1,
+    }
     baseline = {"baseline": {"use_decaying_avg_baseline": True}}
     return {
         "Pyro Trace_ELBO": way(Trace_ELBO(**at_once), {}),
-        "Pyro Trace_ELBO, particles one by one": way(Trace_ELBO(num_particles=S, max_plate_nesting=1), {}),
+        "Pyro Trace_ELBO, particles one by one": way(
+            Trace_ELBO(num_particles=S, max_plate_nesting=1), {}
+        ),
         "Pyro TraceGraph_ELBO with baselines": way(TraceGraph_ELBO(**at_once), baseline),
         "Pyro Trace_ELBO, torch's fused Adam": way(Trace_ELBO(**at_once), {}, own_optimizer=False),
     }
@@ -159,7 +165,9 @@ def storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
             with storch.ignore_wrapping():
                 drawn = law.sample()
             drawn = drawn._tensor if isinstance(drawn, storch.Tensor) else drawn
-            return storch.StochasticTensor(drawn, parents, plates, plate.name, plate.n, law, requires_grad), plate
+            return storch.StochasticTensor(
+                drawn, parents, plates, plate.name, plate.n, law, requires_grad
+            ), plate
 
     optimizer = adam(module)
 
@@ -199,19 +207,28 @@ def checked(module: BinaryAutoEncoder, ways: dict[str, Way], draws: int) -> None
         next(iter(ways.values())).estimate()
         towards = towards + gradient(50 * ROWS)
     guide = torch.cat(
-        [torch.full((p.numel(),), float(any(p is q for q in module.down.parameters()))) for p in parameters]
+        [
+            torch.full((p.numel(),), float(any(p is q for q in module.down.parameters())))
+            for p in parameters
+        ]
     )
-    directions = [torch.nn.functional.normalize(towards * part, dim=0) for part in (guide, 1 - guide)]
+    directions = [
+        torch.nn.functional.normalize(towards * part, dim=0) for part in (guide, 1 - guide)
+    ]
     found = {}
     for name, way in ways.items():
         seen = []
         for _ in range(draws):
             bound = way.estimate()
-            g = gradient(1.0 if name.startswith("Storchastic") else ROWS)  # it takes the mean over the rows
+            # it takes the mean over the rows
+            g = gradient(1.0 if name.startswith("Storchastic") else ROWS)
             seen.append([bound, *(float(g @ v) for v in directions)])
         values = torch.tensor(seen, dtype=torch.float64)
         found[name] = values.mean(0), values.std(0) / draws**0.5
-        print(f"{name:40s} " + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*found[name], strict=True)))
+        print(
+            f"{name:40s} "
+            + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*found[name], strict=True))
+        )
     first, error = next(iter(found.values()))
     for name, (mean, own) in found.items():
         z = (mean - first).abs() / (error.square() + own.square()).sqrt().clamp_min(1e-12)
@@ -228,14 +245,18 @@ def quantiles(values: list[float]) -> list[float]:
     """Median and quartiles."""
     return [
         round(float(v), 3)
-        for v in torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.5, 0.25, 0.75]).double())
+        for v in torch.tensor(values, dtype=torch.float64).quantile(
+            torch.tensor([0.5, 0.25, 0.75]).double()
+        )
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeats", type=int, default=60, help="timed steps of each")
-    parser.add_argument("--draws", type=int, default=150, help="estimates behind the means that are compared")
+    parser.add_argument(
+        "--draws", type=int, default=150, help="estimates behind the means that are compared"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
@@ -259,7 +280,16 @@ def main() -> None:
         ratios[name] = quantiles([b / a for a, b in zip(times["vargrad"], values, strict=True)])
         print(f"{name:40s} {quantiles(values)[0]:8.2f} ms   ratio {ratios[name][0]:.2f}")
     del ratios["vargrad"]
-    print(json.dumps({"benchmark": "dvae", "peer": "Pyro 1.9; Storchastic 0.3", "ratios": ratios, "goals": GOALS}))
+    print(
+        json.dumps(
+            {
+                "benchmark": "dvae",
+                "peer": "Pyro 1.9; Storchastic 0.3",
+                "ratios": ratios,
+                "goals": GOALS,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

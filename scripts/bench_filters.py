@@ -43,7 +43,12 @@ from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports
 
-GOALS = {"float32": 3.0, "float64": 1.2, "100 replicates at once": 10.0, "terrain, 50 replicates at once": 3.0}
+GOALS = {
+    "float32": 3.0,
+    "float64": 1.2,
+    "100 replicates at once": 10.0,
+    "terrain, 50 replicates at once": 3.0,
+}
 MU, PHI, SIGMA = -1.0, 0.95, 0.3
 REPLICATES, EACH = 100, 1000
 FLIGHTS, ON_A_FLIGHT = 50, 3000
@@ -81,9 +86,13 @@ def filtered(model: StateSpace, problem: Sequence, particles: int) -> Callable[[
     return run
 
 
-def ours(y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype) -> Callable[[], Tensor]:
+def ours(
+    y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype
+) -> Callable[[], Tensor]:
     """Runs of stochastic volatility, all on the same returns y [T]."""
-    observations = torch.from_numpy(y).to(dtype).view(1, -1, 1).expand(replicates, -1, -1).contiguous()
+    observations = (
+        torch.from_numpy(y).to(dtype).view(1, -1, 1).expand(replicates, -1, -1).contiguous()
+    )
     problem = Sequence("volatility", None, observations, None, ["x"])
     return filtered(VolatilityModule(MU, PHI, SIGMA, observations), problem, particles)
 
@@ -92,7 +101,8 @@ def peer() -> tuple[Any, Any, Any]:
     """The package particles, its state-space models and its distributions."""
     with peer_imports():
         return tuple(
-            importlib.import_module(f"particles{part}") for part in ("", ".state_space_models", ".distributions")
+            importlib.import_module(f"particles{part}")
+            for part in ("", ".state_space_models", ".distributions")
         )
 
 
@@ -130,10 +140,13 @@ def terrain(times: int) -> dict[str, Callable[[], Tensor]]:
 
         def PX0(self) -> Any:
             first = start.copy()
-            first[:3] += module.delta * first[3:]  # it weighs its first particles, ours move before they are weighed
+            # it weighs its first particles, ours move before they are weighed
+            first[:3] += module.delta * first[3:]
             spread = np.sqrt(sd**2 + motion**2)
             spread[:3] = np.sqrt(spread[:3] ** 2 + (module.delta * sd[3:]) ** 2)
-            return laws.IndepProd(*[laws.Normal(loc=m, scale=s) for m, s in zip(first, spread, strict=True)])
+            return laws.IndepProd(
+                *[laws.Normal(loc=m, scale=s) for m, s in zip(first, spread, strict=True)]
+            )
 
         def PX(self, t: int, before: np.ndarray) -> Any:
             mean = before.copy()
@@ -144,9 +157,13 @@ def terrain(times: int) -> dict[str, Callable[[], Tensor]]:
             c, d = PER_METRE * x[:, 0], PER_METRE * x[:, 1]
             near, middle = np.exp(-c * c - (d + 1) ** 2), np.exp(-c * c - d * d)
             third = np.exp(-((c + 1) ** 2) + d * d)
-            height = x[:, 2] - peaks(c, d, near, middle, third) - hills(*multiples(np.sin(c), np.cos(c)))
+            height = (
+                x[:, 2] - peaks(c, d, near, middle, third) - hills(*multiples(np.sin(c), np.cos(c)))
+            )
             distance = np.sqrt((x[:, 0] - east) ** 2 + (x[:, 1] - north) ** 2)
-            return laws.IndepProd(*[laws.Normal(loc=h, scale=module.noise_sd) for h in (height, distance)])
+            return laws.IndepProd(
+                *[laws.Normal(loc=h, scale=module.noise_sd) for h in (height, distance)]
+            )
 
     y = [row[None] for row in problem.observations[0].double().numpy()]
     return {
@@ -227,9 +244,13 @@ def main() -> None:
     ratios["100 replicates at once"] = ratio(spent["one by one"], spent["at once"])
     goals["100 replicates at once"] = GOALS["100 replicates at once"]
     spent = interleaved(terrain(arguments.times), arguments.repeats)
-    ratios["terrain, 50 replicates at once"] = ratio(spent["particles"], [s / FLIGHTS for s in spent["50 at once"]])
+    ratios["terrain, 50 replicates at once"] = ratio(
+        spent["particles"], [s / FLIGHTS for s in spent["50 at once"]]
+    )
     goals["terrain, 50 replicates at once"] = GOALS["terrain, 50 replicates at once"]
-    print(json.dumps({"benchmark": "filters", "peer": "particles", "ratios": ratios, "goals": goals}))
+    print(
+        json.dumps({"benchmark": "filters", "peer": "particles", "ratios": ratios, "goals": goals})
+    )
 
 
 if __name__ == "__main__":

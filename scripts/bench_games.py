@@ -35,7 +35,11 @@ from components.inference.games.compiled.engine import PlayingCompiled
 from components.problems.game import Game
 from runner.execution.rng import Streams
 
-GOALS = {"stateless, 1,000 seeds": 300.0, "grid, 1,000 seeds": 100.0, "stateless, tensors, 100 seeds": 1.0}
+GOALS = {
+    "stateless, 1,000 seeds": 300.0,
+    "grid, 1,000 seeds": 100.0,
+    "stateless, tensors, 100 seeds": 1.0,
+}
 COINS = 15.0  # seconds of 10,000 episodes of the coin game, 5 seeds
 NAMES = {"stateless": "friend_or_foe", "grid": "friend_or_foe_grid"}
 
@@ -63,12 +67,16 @@ class Level2:
             return int(np.random.choice(self.q.shape[1]))
         return int(np.argmax(self.q[s, :, self.guess(s)]))
 
-    def update(self, s: int, moves: tuple[int, int], gains: tuple[float, float], after: int) -> None:
+    def update(
+        self, s: int, moves: tuple[int, int], gains: tuple[float, float], after: int
+    ) -> None:
         (a, b), (r_a, r_b) = moves, gains
         self.counts[a] += 1
         ahead = np.max(np.dot(self.his[after], self.counts / np.sum(self.counts)))
         self.his[s, b, a] = 0.9 * self.his[s, b, a] + 0.1 * (r_b + 0.8 * ahead)
-        self.q[s, a, b] = 0.9 * self.q[s, a, b] + 0.1 * (r_a + 0.8 * np.max(self.q[after, :, self.guess(after)]))
+        self.q[s, a, b] = 0.9 * self.q[s, a, b] + 0.1 * (
+            r_a + 0.8 * np.max(self.q[after, :, self.guess(after)])
+        )
 
 
 def agent(checkout: str | None, actions: int, states: int) -> Any:
@@ -76,7 +84,9 @@ def agent(checkout: str | None, actions: int, states: int) -> Any:
         return Level2(actions, states)
     sys.path.insert(0, checkout)
     theirs = importlib.import_module("agent").Level2QAgent
-    return theirs(np.arange(actions), np.arange(2), states, learning_rate=0.1, epsilon=0.1, gamma=0.8)
+    return theirs(
+        np.arange(actions), np.arange(2), states, learning_rate=0.1, epsilon=0.1, gamma=0.8
+    )
 
 
 def game(name: str, seeds: int, episodes: int) -> Game:
@@ -89,7 +99,11 @@ def game(name: str, seeds: int, episodes: int) -> Game:
 def peer(name: str, episodes: int, checkout: str | None) -> float:
     """Seconds a round of one agent object after another."""
     rules: Any = game(name, 1, 1).environment
-    r_a, r_b, after = rules.reward_a.numpy(), rules.reward_b[..., 0].numpy(), rules.transition.numpy()
+    r_a, r_b, after = (
+        rules.reward_a.numpy(),
+        rules.reward_b[..., 0].numpy(),
+        rules.transition.numpy(),
+    )
     ends = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
     touches = rules.touches.numpy()
     she, p, rounds = agent(checkout, r_a.shape[1], len(r_a)), np.full(2, 0.5), 0
@@ -138,9 +152,13 @@ def equal(name: str) -> None:
 def coins(episodes: int, engine: str) -> tuple[float, torch.Tensor]:
     """Seconds of a level-2 thinker against a Q-learner for 10,000 episodes of 5 seeds, from those of fewer, and her rewards."""
     setting, rng = Setting(Path(), torch.device("cpu"), torch.float64, 5), Streams(0)
-    problem: Game = component("dataset", "coin_game", episodes=episodes, start="random").load(Streams(0), setting)
+    problem: Game = component("dataset", "coin_game", episodes=episodes, start="random").load(
+        Streams(0), setting
+    )
     keys = {"alpha": 0.01, "gamma": 0.99, "policy": "softmax", "temperature": 0.3}
-    problem.attacker = component("attacker", "learner", agent=component("inference", "q_learning", **keys))
+    problem.attacker = component(
+        "attacker", "learner", agent=component("inference", "q_learning", **keys)
+    )
     keys |= {"alpha_opponent": 0.01, "policy_opponent": "softmax", "engine": engine}
     inference = component("inference", "level_k", **keys)
     state = inference.init(component("model", "q_linear").build(problem, rng), problem, rng)
@@ -155,7 +173,9 @@ def ratio(theirs: Callable[[], float], mine: Callable[[], float], repeats: int) 
     for _ in range(repeats + 1):  # the first warms up
         theirs_took, mine_took = theirs(), mine()
         pairs.append(theirs_took / mine_took)
-        print(f"  {theirs_took * 1e6:9.2f} us against {mine_took * 1e9:9.1f} ns a round", flush=True)
+        print(
+            f"  {theirs_took * 1e6:9.2f} us against {mine_took * 1e9:9.1f} ns a round", flush=True
+        )
     return [round(float(v), 3) for v in np.quantile(pairs[1:], (0.5, 0.25, 0.75))]
 
 
@@ -185,16 +205,27 @@ def main() -> None:
     for engine, episodes in (("compiled", 1000), ("tensors", 50)):
         coins(20, engine)  # warms up
         spent[engine], earned[engine] = coins(episodes, engine)
-    assert torch.equal(earned["compiled"][:, :50], earned["tensors"]), "coin game: the engines disagree"
+    assert torch.equal(earned["compiled"][:, :50], earned["tensors"]), (
+        "coin game: the engines disagree"
+    )
     print(
         f"coin game, 10,000 episodes of 5 seeds: {spent['compiled']:.1f} s compiled, {spent['tensors']:.0f} s by tensors"
     )
     for level in range(1, 6):
-        print(f"level {level}: {ours('stateless', 1000, 1000, 'compiled', level) * 1e9:.1f} ns a round")
+        print(
+            f"level {level}: {ours('stateless', 1000, 1000, 'compiled', level) * 1e9:.1f} ns a round"
+        )
     name = "ARAMARL" if arguments.aramarl else "agent objects"
     print(
         json.dumps(
-            {"benchmark": "games", "peer": name, "ratios": ratios, "goals": GOALS, "coins": spent, "at most": COINS}
+            {
+                "benchmark": "games",
+                "peer": name,
+                "ratios": ratios,
+                "goals": GOALS,
+                "coins": spent,
+                "at most": COINS,
+            }
         )
     )
 

@@ -48,7 +48,9 @@ def built(B: int) -> tuple[TwoLayers, Batch, Tensor]:
     train = Batch(x, y, torch.ones(ROWS, 1, dtype=torch.bool), 1.0)
     problem = Supervised("bench", "real", train, train, B)
     with open(os.path.join(os.path.dirname(str(conf.__file__)), "model", "dgp.yaml")) as file:
-        module = registry.get("model", "dgp").model_validate(yaml.safe_load(file)).build(problem, rng)
+        module = (
+            registry.get("model", "dgp").model_validate(yaml.safe_load(file)).build(problem, rng)
+        )
     with torch.no_grad():
         for p in module.parameters():  # somewhere that q has been led to
             p += 0.1 * torch.randn(p.shape, generator=rng.init, dtype=p.dtype)
@@ -66,7 +68,9 @@ def backward_passes(module: TwoLayers, batch: Batch, noise: Tensor) -> Found:
     values = batch.scale * module.elbo_rows(batch, noise).mean(0)  # [B]
 
     def pass_of(value: Tensor) -> Tensor:
-        return torch.cat([g.flatten() for g in torch.autograd.grad(value, parameters, retain_graph=True)])
+        return torch.cat(
+            [g.flatten() for g in torch.autograd.grad(value, parameters, retain_graph=True)]
+        )
 
     rows = torch.stack([pass_of(value) for value in values])
     return rows, rows.sum(0) - pass_of(module.kl())
@@ -98,11 +102,22 @@ def main() -> None:
             (clocked(lambda p=parts: ours(*p)), clocked(lambda p=parts: backward_passes(*p)))
             for _ in range(WARM + arguments.repeats)
         ][WARM:]
-        ratios[f"B={B}"] = [quantile([theirs / mine for mine, theirs in times], q) for q in (0.5, 0.25, 0.75)]
+        ratios[f"B={B}"] = [
+            quantile([theirs / mine for mine, theirs in times], q) for q in (0.5, 0.25, 0.75)
+        ]
         mine, theirs = (quantile([pair[k] for pair in times], 0.5) for k in range(2))
         print(f"B = {B:3d}   ours {mine:7.2f} ms   {B} backward passes {theirs:7.2f} ms   ratio {ratios[f'B={B}'][0]:.2f} "
               f"(quartiles {ratios[f'B={B}'][1]:.2f}, {ratios[f'B={B}'][2]:.2f})")  # fmt: skip
-    print(json.dumps({"benchmark": "gradients", "peer": "|B| backward passes", "ratios": ratios, "goals": GOALS}))
+    print(
+        json.dumps(
+            {
+                "benchmark": "gradients",
+                "peer": "|B| backward passes",
+                "ratios": ratios,
+                "goals": GOALS,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -85,8 +85,12 @@ def data(dtype: torch.dtype) -> Supervised:
 def ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
     """Our sampler after its warm-up."""
     rng, batch = Streams(1), problem.train
-    inference = component("inference", name, chains=chains, warmup=WARMUP, thinning=1, mass="dense", **keys)
-    model = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(problem, rng)
+    inference = component(
+        "inference", name, chains=chains, warmup=WARMUP, thinning=1, mass="dense", **keys
+    )
+    model = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(
+        problem, rng
+    )
     state = inference.init(model, problem, rng)
     for _ in range(WARMUP):
         state, _ = inference.step(state, batch, rng)
@@ -104,7 +108,9 @@ def ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
 def log_density(problem: Supervised) -> Callable[[Any], Any]:
     """The same log joint, up to a constant, as one writes it for JAX."""
     x = np.concatenate([np.ones((N, 1)), problem.train.x.numpy()], 1)
-    signed = jnp.asarray((x * (2 * problem.train.y.numpy() - 1)).astype(problem.train.x.numpy().dtype))
+    signed = jnp.asarray(
+        (x * (2 * problem.train.y.numpy() - 1)).astype(problem.train.x.numpy().dtype)
+    )
 
     def log_joint(beta: Any) -> Any:
         return jax.nn.log_sigmoid(signed @ beta).sum() - 0.5 * (beta**2).sum()
@@ -156,7 +162,9 @@ class Runs:
 
     @property
     def speed(self) -> Tensor:
-        return torch.tensor(self.ess, dtype=torch.float64) / torch.tensor(self.seconds, dtype=torch.float64)
+        return torch.tensor(self.ess, dtype=torch.float64) / torch.tensor(
+            self.seconds, dtype=torch.float64
+        )
 
 
 def timed(samplers: dict[str, Sampler], draws: int, repeats: int) -> dict[str, Runs]:
@@ -176,7 +184,8 @@ def timed(samplers: dict[str, Sampler], draws: int, repeats: int) -> dict[str, R
 
 def agree(runs: dict[str, Runs]) -> float:
     """Largest |z| of the difference between two samplers' moments; the chains' own means give the errors."""
-    means = {name: torch.stack(r.moments).mean(0) for name, r in runs.items()}  # [C, 2P]: chains are independent
+    # [C, 2P]: chains are independent
+    means = {name: torch.stack(r.moments).mean(0) for name, r in runs.items()}
     worst, names = 0.0, list(means)
     for i, a in enumerate(names):
         for b in names[:i]:
@@ -188,7 +197,9 @@ def agree(runs: dict[str, Runs]) -> float:
 def same_density(problem: Supervised) -> float:
     """Largest difference between the two log joints' differences from point to point."""
     rng = Streams(3)
-    model = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(problem, rng)
+    model = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(
+        problem, rng
+    )
     theta = 0.3 * model.sample_prior(20, rng.init)
     a = log_joint(model, theta, problem.train)
     b = torch.from_numpy(np.array(jax.vmap(log_density(problem))(jnp.asarray(theta.numpy()))))
@@ -200,29 +211,42 @@ def compare(precision: str, chains: int, draws: int, repeats: int) -> dict[str, 
     jax.config.update("jax_enable_x64", precision == "float64")
     problem = data(getattr(torch, precision))
     difference = same_density(problem)
-    assert difference < (1e-8 if precision == "float64" else 0.05), f"log densities differ by {difference:.1e}"
+    assert difference < (1e-8 if precision == "float64" else 0.05), (
+        f"log densities differ by {difference:.1e}"
+    )
     samplers: dict[str, Sampler] = {
         "ours HMC": ours("hmc", problem, chains, trajectory="fixed", length=math.pi / 2),
         "ours ChEES": ours("hmc", problem, chains, trajectory="chees"),
         "ours NUTS": ours("nuts", problem, chains),
         "BlackJAX NUTS": theirs("nuts", problem, chains),
     }
-    samplers |= {f"BlackJAX HMC, {n} steps": theirs("hmc", problem, chains, num_integration_steps=n) for n in STEPS}
+    samplers |= {
+        f"BlackJAX HMC, {n} steps": theirs("hmc", problem, chains, num_integration_steps=n)
+        for n in STEPS
+    }
     runs = timed(samplers, draws, repeats)
     z = agree(runs)
     assert z < 5, f"{precision}: moments of two samplers differ by {z:.1f} standard errors"
-    best = max((n for n in runs if n.startswith("BlackJAX HMC")), key=lambda n: float(runs[n].speed.median()))
+    best = max(
+        (n for n in runs if n.startswith("BlackJAX HMC")),
+        key=lambda n: float(runs[n].speed.median()),
+    )
     peers = {case: best if case.endswith("HMC") else "BlackJAX NUTS" for case in PAIRS}
     return {
         "precision": precision,
         "largest_z": z,
         "peer_hmc": best,
         "min_ess_per_second": {name: float(r.speed.median()) for name, r in runs.items()},
-        "ess_per_draw": {name: float(np.median(r.ess)) / (chains * draws) for name, r in runs.items()},
-        "milliseconds_per_draw": {name: float(np.median(r.seconds)) / draws * 1e3 for name, r in runs.items()},
+        "ess_per_draw": {
+            name: float(np.median(r.ess)) / (chains * draws) for name, r in runs.items()
+        },
+        "milliseconds_per_draw": {
+            name: float(np.median(r.seconds)) / draws * 1e3 for name, r in runs.items()
+        },
         "ratios": {
             f"{case}, {precision}": [
-                float((runs[f"ours {mine}"].speed / runs[peers[case]].speed).quantile(q)) for q in (0.5, 0.25, 0.75)
+                float((runs[f"ours {mine}"].speed / runs[peers[case]].speed).quantile(q))
+                for q in (0.5, 0.25, 0.75)
             ]
             for case, mine in PAIRS.items()
         },
@@ -234,7 +258,9 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=100)
     parser.add_argument("--draws", type=int, default=100, help="draws of each chain in a timed run")
     parser.add_argument("--repeats", type=int, default=9, help="timed runs of each sampler")
-    parser.add_argument("--dtype", choices=["float64", "float32"], nargs="*", default=["float64", "float32"])
+    parser.add_argument(
+        "--dtype", choices=["float64", "float32"], nargs="*", default=["float64", "float32"]
+    )
     arguments = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -243,7 +269,9 @@ def main() -> None:
     results, ratios = [], {}
     for precision in arguments.dtype:
         found = compare(precision, arguments.chains, arguments.draws, arguments.repeats)
-        print(f"{precision}, {arguments.chains} chains; moments agree within {found['largest_z']:.1f} standard errors")
+        print(
+            f"{precision}, {arguments.chains} chains; moments agree within {found['largest_z']:.1f} standard errors"
+        )
         for name, speed in found["min_ess_per_second"].items():
             ms, per_draw = found["milliseconds_per_draw"][name], found["ess_per_draw"][name]
             print(
@@ -251,7 +279,12 @@ def main() -> None:
             )
         results.append(found)
         ratios |= found["ratios"]
-    line = {"benchmark": "hmc", "peer": f"BlackJAX {blackjax.__version__}", "ratios": ratios, "goals": GOALS}
+    line = {
+        "benchmark": "hmc",
+        "peer": f"BlackJAX {blackjax.__version__}",
+        "ratios": ratios,
+        "goals": GOALS,
+    }
     print(json.dumps(line | {"chains": arguments.chains, "results": results}))
 
 

@@ -45,7 +45,11 @@ with peer_imports():
     from dynamax.linear_gaussian_ssm.inference import make_lgssm_params
     from filterpy.kalman import KalmanFilter
 
-GOALS = {"steps against filterpy": 5.0, "series against filterpy": 5.0, "series against dynamax": 0.9}
+GOALS = {
+    "steps against filterpy": 5.0,
+    "series against filterpy": 5.0,
+    "series against dynamax": 0.9,
+}
 SLOW = 3  # runs of filterpy, of which one takes seconds
 
 
@@ -74,16 +78,27 @@ def steps(model: LinearGaussianModule, problem: Sequence) -> Callable[[], Filter
     return run
 
 
-def in_filterpy(model: LinearGaussianModule, problem: Sequence) -> Callable[[], list[tuple[np.ndarray, np.ndarray]]]:
+def in_filterpy(
+    model: LinearGaussianModule, problem: Sequence
+) -> Callable[[], list[tuple[np.ndarray, np.ndarray]]]:
     """Means [T, dx] and covariances [T, dx, dx] of each series."""
-    A, Q, H, Sigma, m0, P0 = (m.numpy() for m in (model.A, model.Q, model.H, model.Sigma, model.m0, model.P0))
+    A, Q, H, Sigma, m0, P0 = (
+        m.numpy() for m in (model.A, model.Q, model.H, model.Sigma, model.m0, model.P0)
+    )
     observations = problem.observations.numpy()
 
     def run() -> list[tuple[np.ndarray, np.ndarray]]:
         found = []
         for y in observations:
             filter = KalmanFilter(dim_x=len(A), dim_z=len(H))
-            filter.x, filter.P, filter.F, filter.Q, filter.H, filter.R = m0.copy(), P0.copy(), A, Q, H, Sigma
+            filter.x, filter.P, filter.F, filter.Q, filter.H, filter.R = (
+                m0.copy(),
+                P0.copy(),
+                A,
+                Q,
+                H,
+                Sigma,
+            )
             means, covariances, *_ = filter.batch_filter(y)
             found.append((means, covariances))
         return found
@@ -102,7 +117,12 @@ def in_dynamax(model: LinearGaussianModule, problem: Sequence) -> Callable[[], A
     return lambda: jax.block_until_ready(compiled(observations))
 
 
-def check(found: Filtered, whole: FilteredSeries, python: list[tuple[np.ndarray, np.ndarray]], compiled: Any) -> None:
+def check(
+    found: Filtered,
+    whole: FilteredSeries,
+    python: list[tuple[np.ndarray, np.ndarray]],
+    compiled: Any,
+) -> None:
     """All four say the same; dynamax adds 1e-9 to what it factorises."""
     mean, P = whole.mean.transpose(0, 1).numpy(), whole.P.numpy()
     pairs = {
@@ -112,7 +132,11 @@ def check(found: Filtered, whole: FilteredSeries, python: list[tuple[np.ndarray,
         "filterpy: covariances": (python[0][1], P, 1e-9),
         "dynamax: means": (np.asarray(compiled.filtered_means), mean, 1e-7),
         "dynamax: covariances": (np.asarray(compiled.filtered_covariances[0]), P, 1e-7),
-        "dynamax: log evidence": (np.asarray(compiled.marginal_loglik), whole.log_evidence.numpy(), 1e-5),
+        "dynamax: log evidence": (
+            np.asarray(compiled.marginal_loglik),
+            whole.log_evidence.numpy(),
+            1e-5,
+        ),
     }
     for name, (a, b, most) in pairs.items():
         difference = float(np.abs(a - b).max())
@@ -154,9 +178,16 @@ def main() -> None:
     for name, values in spent.items():
         print(f"{name:10s} {statistics.median(values):10.2f} ms")
     ratios = {}
-    for mine, peer in (("steps", "filterpy"), ("series", "filterpy"), ("series", "dynamax"), ("steps", "dynamax")):
+    for mine, peer in (
+        ("steps", "filterpy"),
+        ("series", "filterpy"),
+        ("series", "dynamax"),
+        ("steps", "dynamax"),
+    ):
         pairs = np.array([b / a for a, b in zip(spent[mine], spent[peer], strict=False)])
-        ratios[f"{mine} against {peer}"] = [round(float(v), 3) for v in np.quantile(pairs, (0.5, 0.25, 0.75))]
+        ratios[f"{mine} against {peer}"] = [
+            round(float(v), 3) for v in np.quantile(pairs, (0.5, 0.25, 0.75))
+        ]
     found = {"benchmark": "kalman", "peer": "filterpy, dynamax", "ratios": ratios, "goals": GOALS}
     print(json.dumps(found | {"series": arguments.series, "times": arguments.times}))
 

@@ -41,7 +41,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=10_000)
     steps = parser.parse_args().steps
-    stamps: list[float] = []  # of the training thread's CPU, at the beginning and at the end of each step
+    # of the training thread's CPU, at the beginning and at the end of each step
+    stamps: list[float] = []
     first: list[Any] = []  # the method, and what its first step is given
     sgld: Any = registry.get("inference", "sgld")
     own = sgld.step
@@ -57,7 +58,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         with mock.patch.object(sgld, "step", timed):
             done = app.attempt(
-                *compose(["+experiment=mog", f"steps={steps}", "eval_every=null", f"output_dir={folder}"])
+                *compose(
+                    ["+experiment=mog", f"steps={steps}", "eval_every=null", f"output_dir={folder}"]
+                )
             )
         assert done.code == 0, done.message
         (record,) = (path.parent for path in Path(folder).glob("mog/*/run.json"))
@@ -82,7 +85,12 @@ def main() -> None:
     ratios = {"time left to steps of 1 ms": share}
     print(
         json.dumps(
-            {"benchmark": "loop", "peer": "the steps alone", "ratios": ratios, "goals": dict.fromkeys(ratios, GOAL)}
+            {
+                "benchmark": "loop",
+                "peer": "the steps alone",
+                "ratios": ratios,
+                "goals": dict.fromkeys(ratios, GOAL),
+            }
         )
     )
 

@@ -43,11 +43,15 @@ class PeerLayer(DeepGPLayer):
         batch = torch.Size(ours.inducing.shape[:1])
         M, D = ours.inducing.shape[1:]
         q = CholeskyVariationalDistribution(M, batch_shape=batch)
-        strategy = VariationalStrategy(self, ours.inducing.detach().clone(), q, learn_inducing_locations=True)
+        strategy = VariationalStrategy(
+            self, ours.inducing.detach().clone(), q, learn_inducing_locations=True
+        )
         super().__init__(strategy, D, output_dims)
         ard = ours.log_lengthscale.shape[1]
         self.mean_module = gpytorch.means.ZeroMean(batch_shape=batch)
-        base = gpytorch.kernels.MaternKernel(2.5, batch_shape=batch, ard_num_dims=ard if ard > 1 else None)
+        base = gpytorch.kernels.MaternKernel(
+            2.5, batch_shape=batch, ard_num_dims=ard if ard > 1 else None
+        )
         self.covar_module = gpytorch.kernels.ScaleKernel(base, batch_shape=batch)
         self.to(ours.inducing)
         base.lengthscale = ours.log_lengthscale.detach().exp().unsqueeze(1)
@@ -86,7 +90,10 @@ class Peer(nn.Module):
         features = torch.cat([g[:, layout.rows], h.unsqueeze(-1)], -1)  # [S, T, n, P + 1]
         f = self.top(features, are_samples=True)
         expected = self.likelihood.expected_log_prob(layout.labels(batch.y), f)
-        kl = sum(layer.variational_strategy.kl_divergence().sum() for layer in (self.shared, self.specific, self.top))
+        kl = sum(
+            layer.variational_strategy.kl_divergence().sum()
+            for layer in (self.shared, self.specific, self.top)
+        )
         return (expected * layout.weight).sum() * (batch.scale / expected.shape[0]) - kl
 
 
@@ -112,7 +119,9 @@ def built(
     y = torch.randn(B, T, generator=rng.data, dtype=dtype)
     batch = Batch(x, y, nn.functional.one_hot(label, T).bool(), 2.0)
     problem = Supervised("bench", "real", batch, batch, None, task_names=[str(t) for t in range(T)])
-    return build_shared_and_specific(settings(M, P, jitter), problem, rng, P, Specific(1, 10.0, 0.5)), batch
+    return build_shared_and_specific(
+        settings(M, P, jitter), problem, rng, P, Specific(1, 10.0, 0.5)
+    ), batch
 
 
 def relative(a: Tensor, b: Tensor) -> float:
@@ -125,7 +134,9 @@ def gradients_agree(ours: MultiTaskDGP, peer: Peer, batch: Batch, noise: DGPNois
     a, b = ours.elbo(batch, noise)["elbo"], peer.elbo(batch, noise)
     a.backward(), b.backward()
     differences = [relative(a, b)]
-    for layer, other in zip(ours.layers().values(), (peer.shared, peer.specific, peer.top), strict=True):
+    for layer, other in zip(
+        ours.layers().values(), (peer.shared, peer.specific, peer.top), strict=True
+    ):
         q = other.variational_strategy._variational_distribution
         base, scale = other.covar_module.base_kernel, other.covar_module
         # Chain rules of the two parameterisations: ours are logarithms, theirs are softplus.
@@ -171,7 +182,9 @@ def quantile(values: list[float], q: float) -> float:
 def compare(S: int, repeats: int, dtype: torch.dtype) -> dict[str, float]:
     """Ours against the peer at B = 500, M = 100, 10 + 7 inner processes, D = 21, T = 7."""
     ours, batch = built(500, 100, 10, 7, 21, dtype)
-    noise = ours.noise_on(batch.x, Layout.of(batch.mask, dtype), S, torch.Generator().manual_seed(1))
+    noise = ours.noise_on(
+        batch.x, Layout.of(batch.mask, dtype), S, torch.Generator().manual_seed(1)
+    )
     peer = Peer(ours)
     generator = torch.Generator().manual_seed(2)
     with (
@@ -179,10 +192,14 @@ def compare(S: int, repeats: int, dtype: torch.dtype) -> dict[str, float]:
         gpytorch.settings.num_likelihood_samples(S),
     ):
         difference = gradients_agree(ours, peer, batch, noise)
-        assert difference < (1e-5 if dtype == torch.float64 else 0.05), f"gradients differ by {difference:.1e}"
+        assert difference < (1e-5 if dtype == torch.float64 else 0.05), (
+            f"gradients differ by {difference:.1e}"
+        )
         mine = trainer(lambda: ours.elbo(batch, ours.draw_noise(batch, S, generator))["elbo"], ours)
         # The peer's layout is found once, outside the clock; ours is found at every step, as in training.
-        theirs = trainer(lambda: peer.elbo(batch, ours.noise_on(batch.x, noise.layout, S, generator)), peer)
+        theirs = trainer(
+            lambda: peer.elbo(batch, ours.noise_on(batch.x, noise.layout, S, generator)), peer
+        )
         for _ in range(3):
             mine(), theirs()
         times = [(clocked(mine), clocked(theirs)) for _ in range(repeats)]
@@ -208,7 +225,10 @@ def growth(repeats: int, dtype: torch.dtype) -> list[tuple[str, float]]:
         c = start | {name: value}
         ours, batch = built(c["B"], min(c["M"], c["B"]), 10, c["T"], 21, dtype)
         generator = torch.Generator().manual_seed(0)
-        step = trainer(lambda: ours.elbo(batch, ours.draw_noise(batch, c["S"], generator))["elbo"], ours)  # noqa: B023
+        step = trainer(
+            lambda: ours.elbo(batch, ours.draw_noise(batch, c["S"], generator))["elbo"],  # noqa: B023
+            ours,
+        )
         for _ in range(2):
             step()
         rows.append((f"{name} = {value}", quantile([clocked(step) for _ in range(repeats)], 0.5)))
@@ -220,7 +240,9 @@ def main() -> None:
     parser.add_argument("--samples", type=int, nargs="*", default=[1, 10], help="values of S")
     parser.add_argument("--repeats", type=int, default=30, help="timed steps of each")
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
-    parser.add_argument("--table", action="store_true", help="also: time per step against B, M, T and S")
+    parser.add_argument(
+        "--table", action="store_true", help="also: time per step against B, M, T and S"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dtype = getattr(torch, arguments.dtype)
@@ -237,7 +259,13 @@ def main() -> None:
     for name, ms in table:
         print(f"{name:10s} {ms:8.1f} ms per step")
     ratios = {f"S={r['S']}": [r["ratio"], r["ratio_q1"], r["ratio_q3"]] for r in results}
-    found = {"benchmark": "mdgp", "peer": "GPyTorch DeepGP", "ratios": ratios, "goals": GOALS, "dtype": arguments.dtype}
+    found = {
+        "benchmark": "mdgp",
+        "peer": "GPyTorch DeepGP",
+        "ratios": ratios,
+        "goals": GOALS,
+        "dtype": arguments.dtype,
+    }
     print(json.dumps(found | {"results": results, "table": dict(table)}))
 
 

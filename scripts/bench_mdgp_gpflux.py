@@ -45,8 +45,10 @@ B, M, P, T, D = (
 STEPS = 3  # in a round
 # Jitter is ours of σ² and GPflux's of 1, equal here, but not in its gradient: as small as the precision lets it be.
 JITTER = {"float64": 1e-8, "float32": 1e-6}
-WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}  # relative differences of bounds and of gradients
-GOALS = {f"S={S}, {dtype}": 1.3 for S in (1, 10) for dtype in JITTER}  # least ratio of GPflux's time to ours
+# relative differences of bounds and of gradients
+WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
+# least ratio of GPflux's time to ours
+GOALS = {f"S={S}, {dtype}": 1.3 for S in (1, 10) for dtype in JITTER}
 
 
 def learnt(layer: GPLayer) -> dict[str, Tensor]:
@@ -82,13 +84,20 @@ def model(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> dict[str, np.nda
         "noise.shared": shared,
     }
     given |= {f"noise.{t}": specific[:, t, layout.weight[t] > 0] for t in range(T)}
-    given |= {f"{name}.{key}": value for name, layer in named(ours).items() for key, value in learnt(layer).items()}
+    given |= {
+        f"{name}.{key}": value
+        for name, layer in named(ours).items()
+        for key, value in learnt(layer).items()
+    }
     return {
-        key: value.detach().numpy() if isinstance(value, Tensor) else np.array(value) for key, value in given.items()
+        key: value.detach().numpy() if isinstance(value, Tensor) else np.array(value)
+        for key, value in given.items()
     }
 
 
-def differences(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise, found: dict[str, Tensor]) -> tuple[float, float]:
+def differences(
+    ours: MultiTaskDGP, batch: Batch, noise: DGPNoise, found: dict[str, Tensor]
+) -> tuple[float, float]:
     """Relative difference of the bounds, and the largest of the gradients, parameter by parameter."""
     terms = ours.elbo(batch, noise)
     terms["elbo"].backward()
@@ -126,7 +135,9 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path) -> list[float]:
             allowed = WITHIN[dtype]
             assert bound < allowed[0], f"bounds differ by {bound:.1e}"
             assert gradient < allowed[1], f"gradients differ by {gradient:.1e}"
-            step = trainer(lambda: ours.elbo(batch, ours.draw_noise(batch, S, generator))["elbo"], ours)
+            step = trainer(
+                lambda: ours.elbo(batch, ours.draw_noise(batch, S, generator))["elbo"], ours
+            )
 
             def mine() -> float:
                 start = time.process_time()
@@ -160,7 +171,9 @@ def main() -> None:
         for dtype in arguments.dtypes
         for S in arguments.samples
     }
-    print(json.dumps({"benchmark": "mdgp_gpflux", "peer": "GPflux", "ratios": ratios, "goals": GOALS}))
+    print(
+        json.dumps({"benchmark": "mdgp_gpflux", "peer": "GPflux", "ratios": ratios, "goals": GOALS})
+    )
 
 
 if __name__ == "__main__":

@@ -63,17 +63,27 @@ def compare(K: int, P: int, repeats: int, dtype: torch.dtype) -> dict[str, float
     """Median times of both and the ratios of neighbouring ones."""
     generator = torch.Generator().manual_seed(0)
     theta, gradient = (torch.randn(K, P, generator=generator, dtype=dtype) for _ in range(2))
-    h = 2.0 * P / float(torch.tensor(K).log())  # the median heuristic's value for standard normal particles
+    # the median heuristic's value for standard normal particles
+    h = 2.0 * P / float(torch.tensor(K).log())
     mine, theirs = direction(theta, gradient, h), broadcast(theta, gradient, h)
     difference = float((mine - theirs).norm() / theirs.norm())
-    assert difference < (1e-10 if dtype == torch.float64 else 1e-4), f"directions differ by {difference:.1e}"
+    assert difference < (1e-10 if dtype == torch.float64 else 1e-4), (
+        f"directions differ by {difference:.1e}"
+    )
     times = []
     for repeat in range(repeats + 1):
-        pair = clocked(lambda: direction(theta, gradient, h)), clocked(lambda: broadcast(theta, gradient, h))
+        pair = (
+            clocked(lambda: direction(theta, gradient, h)),
+            clocked(lambda: broadcast(theta, gradient, h)),
+        )
         if repeat:  # the first is a warm-up
             times.append(pair)
     ratios = [b / a for a, b in times]
-    facts = {"ratio": quantile(ratios, 0.5), "ratio_q1": quantile(ratios, 0.25), "ratio_q3": quantile(ratios, 0.75)}
+    facts = {
+        "ratio": quantile(ratios, 0.5),
+        "ratio_q1": quantile(ratios, 0.25),
+        "ratio_q3": quantile(ratios, 0.75),
+    }
     ours_ms, peer_ms = (quantile([t[i] for t in times], 0.5) for i in (0, 1))
     return facts | {"ours_ms": ours_ms, "peer_ms": peer_ms, "difference": difference}
 
@@ -85,8 +95,13 @@ def growth(repeats: int, dtype: torch.dtype) -> dict[str, dict[int, float]]:
         row = table[f"P={P:,}"] = {}
         for K in PARTICLES:
             generator = torch.Generator().manual_seed(0)
-            theta, gradient = (torch.randn(K, P, generator=generator, dtype=dtype) for _ in range(2))
-            times = [clocked(lambda: drift_and_noise(theta, gradient, generator)) for _ in range(repeats + 1)]  # noqa: B023
+            theta, gradient = (
+                torch.randn(K, P, generator=generator, dtype=dtype) for _ in range(2)
+            )
+            times = [
+                clocked(lambda: drift_and_noise(theta, gradient, generator))  # noqa: B023
+                for _ in range(repeats + 1)
+            ]
             row[K] = quantile(times[1:], 0.5)
     return table
 
@@ -109,7 +124,12 @@ def main() -> None:
     for name, row in table.items():
         print(f"{name:22s}" + "".join(f"{ms:10.2f}" for ms in row.values()))
     ratios = {"K=100, P=10,000": [r["ratio"], r["ratio_q1"], r["ratio_q3"]]}
-    found = {"benchmark": "repulsion", "peer": "broadcast [K, K, P]", "ratios": ratios, "goals": GOALS}
+    found = {
+        "benchmark": "repulsion",
+        "peer": "broadcast [K, K, P]",
+        "ratios": ratios,
+        "goals": GOALS,
+    }
     print(json.dumps(found | {"dtype": arguments.dtype, "milliseconds": table}))
 
 

@@ -60,17 +60,28 @@ class Sampler:
     def __init__(self, job: Job):
         self.job, self.rng = job, Streams(job.settings.seed, 0, torch.device("cpu"))
         self.problem = load_problem(job, self.rng)
-        self.start: Any = job.inference.init(job.model.build(self.problem, self.rng), self.problem, self.rng)
+        self.start: Any = job.inference.init(
+            job.model.build(self.problem, self.rng), self.problem, self.rng
+        )
 
     def go(self, duties: list[Duty]) -> tuple[Chains, list[float], float]:
         """The last state, the seconds that each step took, and the CPU seconds of all."""
-        total, step, stamps, began = self.job.settings.steps or 0, None, [time.monotonic()], time.process_time()
+        total, step, stamps, began = (
+            self.job.settings.steps or 0,
+            None,
+            [time.monotonic()],
+            time.process_time(),
+        )
         for step in steps(self.job.inference, self.problem, self.start, self.rng, 0, total):
             for duty in duties:
                 duty(step)
             stamps.append(time.monotonic())
         assert step is not None
-        return step.state, [after - before for before, after in pairwise(stamps)], time.process_time() - began
+        return (
+            step.state,
+            [after - before for before, after in pairwise(stamps)],
+            time.process_time() - began,
+        )
 
 
 def same(one: Chains, other: Chains) -> None:
@@ -115,7 +126,9 @@ def main() -> None:
         course.live.stop()
         record.close()
         same(plain, found)
-        facts, tensors, complaints = checkpoint.load_newest(this.folder / "checkpoints", this.signature) or ({}, {}, [])
+        facts, tensors, complaints = checkpoint.load_newest(
+            this.folder / "checkpoints", this.signature
+        ) or ({}, {}, [])
         assert not complaints
         same(plain, checkpoint.restore(facts, tensors, Sampler(this).start)[0])
     history: list[Tensor] = [found.kept.rows, *(trace.rows for trace in found.stats.values())]
@@ -133,7 +146,11 @@ def main() -> None:
         "CPU": [cpu_without / cpu] * 3,
         "draws among the bytes written": [share, share, share],
     }
-    print(json.dumps({"benchmark": "saving", "peer": "no checkpoints", "ratios": ratios, "goals": GOALS}))
+    print(
+        json.dumps(
+            {"benchmark": "saving", "peer": "no checkpoints", "ratios": ratios, "goals": GOALS}
+        )
+    )
 
 
 if __name__ == "__main__":

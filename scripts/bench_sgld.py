@@ -39,7 +39,8 @@ from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports
 
 GOALS = {"posteriors": 2.0, "loop over modules": 6.0}  # least ratio of the peer's time to ours
-INPUTS, UNITS, ROWS, BATCH, NOISE, STEP_SIZE = 13, 50, 455, 100, 1.0, 1e-6  # Boston housing; Gallego 2.3.3
+# Boston housing; Gallego 2.3.3
+INPUTS, UNITS, ROWS, BATCH, NOISE, STEP_SIZE = 13, 50, 455, 100, 1.0, 1e-6
 
 
 def component(role: str, name: str, **keys: Any) -> Any:
@@ -67,7 +68,9 @@ def modules(network: FeedForward, theta: Tensor) -> list[nn.Module]:
     for particle in theta:
         module = nn.Sequential(nn.Linear(INPUTS, UNITS), nn.ReLU(), nn.Linear(UNITS, 1)).to(theta)
         with torch.no_grad():
-            for linear, (weight, bias) in zip((module[0], module[2]), network.layers(particle), strict=True):
+            for linear, (weight, bias) in zip(
+                (module[0], module[2]), network.layers(particle), strict=True
+            ):
                 linear.weight.copy_(weight)
                 linear.bias.copy_(bias)
         made.append(module)
@@ -76,10 +79,14 @@ def modules(network: FeedForward, theta: Tensor) -> list[nn.Module]:
 
 def flattened(parameters: dict[str, Tensor]) -> Tensor:
     """θ [K, P] from a dict of stacked parameters, in our order."""
-    return torch.cat([parameters[name].flatten(1) for name in ("0.weight", "0.bias", "2.weight", "2.bias")], 1)
+    return torch.cat(
+        [parameters[name].flatten(1) for name in ("0.weight", "0.bias", "2.weight", "2.bias")], 1
+    )
 
 
-def log_posterior_of(module: nn.Module) -> Callable[[dict[str, Tensor], Batch], tuple[Tensor, Tensor]]:
+def log_posterior_of(
+    module: nn.Module,
+) -> Callable[[dict[str, Tensor], Batch], tuple[Tensor, Tensor]]:
     """log p(θ) + N/B Σ log p(y|x, θ) of one module's parameters, up to a constant, as ``posteriors`` wants it."""
 
     def log_posterior(parameters: dict[str, Tensor], batch: Batch) -> tuple[Tensor, Tensor]:
@@ -91,7 +98,9 @@ def log_posterior_of(module: nn.Module) -> Callable[[dict[str, Tensor], Batch], 
     return log_posterior
 
 
-def ours(network: FeedForward, problem: Supervised, theta: Tensor, batch: Batch) -> tuple[Callable[[], Any], Tensor]:
+def ours(
+    network: FeedForward, problem: Supervised, theta: Tensor, batch: Batch
+) -> tuple[Callable[[], Any], Tensor]:
     """Our step, and what it adds to θ but for the noise."""
     sgld = component("inference", "sgld", chains=len(theta), step_size=STEP_SIZE, burn_in=10**9)
     rng = Streams(0)
@@ -108,7 +117,9 @@ def ours(network: FeedForward, problem: Supervised, theta: Tensor, batch: Batch)
     return step, moved - (2 * STEP_SIZE) ** 0.5 * noise
 
 
-def posteriors_steps(network: FeedForward, theta: Tensor, batch: Batch) -> dict[str, tuple[Callable[[], Any], Tensor]]:
+def posteriors_steps(
+    network: FeedForward, theta: Tensor, batch: Batch
+) -> dict[str, tuple[Callable[[], Any], Tensor]]:
     """The two ways to run chains in parallel with ``posteriors``: each a step, and its drift (temperature 0)."""
     with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -128,10 +139,15 @@ def posteriors_steps(network: FeedForward, theta: Tensor, batch: Batch) -> dict[
 
     def update_of_each(temperature: float) -> Callable[[Any], Any]:
         method = sgld.build(one, STEP_SIZE, temperature=temperature)
-        return torch.vmap(lambda p: method.update(method.init(p), batch)[0].params, randomness="different")
+        return torch.vmap(
+            lambda p: method.update(method.init(p), batch)[0].params, randomness="different"
+        )
 
     steps = {}
-    for name, way in (("vmap of the log posterior", gradient_of_all), ("vmap of the update", update_of_each)):
+    for name, way in (
+        ("vmap of the log posterior", gradient_of_all),
+        ("vmap of the update", update_of_each),
+    ):
         drift = flattened(way(0.0)(start)) - theta
         held = {"parameters": start}
 
@@ -188,7 +204,9 @@ def main() -> None:
     peers["loop over modules"] = loop(network, theta, batch)
     for name, (_, other) in peers.items():
         difference = float((other - drift).norm() / drift.norm())
-        assert difference < (1e-9 if dtype == torch.float64 else 1e-3), f"{name}: drifts differ by {difference:.1e}"
+        assert difference < (1e-9 if dtype == torch.float64 else 1e-3), (
+            f"{name}: drifts differ by {difference:.1e}"
+        )
         print(f"{name:28s} the same drift within {difference:.0e}")
     ratios = {}
     # each by itself: the loop scatters thousands of small tensors over the heap, which slows down what comes next
@@ -203,8 +221,16 @@ def main() -> None:
         quartiles = "ratio {:.2f} (quartiles {:.2f}, {:.2f})".format(*ratios[name])
         print(f"{name:28s} {theirs:8.2f} ms, ours {own:8.2f} ms   {quartiles}")
     ways = [name for name in peers if name.startswith("vmap")]
-    shown = {"posteriors": min(ratios[w] for w in ways), "loop over modules": ratios["loop over modules"]}
-    found = {"benchmark": "sgld", "peer": "posteriors 0.1; modules", "ratios": shown, "goals": GOALS}
+    shown = {
+        "posteriors": min(ratios[w] for w in ways),
+        "loop over modules": ratios["loop over modules"],
+    }
+    found = {
+        "benchmark": "sgld",
+        "peer": "posteriors 0.1; modules",
+        "ratios": shown,
+        "goals": GOALS,
+    }
     print(json.dumps(found | {"dtype": arguments.dtype, "particles": arguments.particles}))
 
 

@@ -45,7 +45,9 @@ finally:
 
 def seconds(code: str, *argv: str) -> float:
     """CPU seconds that the code prints last."""
-    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True
+    )
     return float(done.stdout.split()[-1])
 
 
@@ -58,14 +60,18 @@ def main() -> None:
         for i in range(ROUNDS):
             torch = seconds(TORCH)
             for name in FAMILIES:
-                began = seconds(FIRST_STEP, f"+experiment={name}", *given, f"output_dir={folder}/{i}")
+                began = seconds(
+                    FIRST_STEP, f"+experiment={name}", *given, f"output_dir={folder}/{i}"
+                )
                 ratios.setdefault(f"first step, {name}", []).append(torch / began)
             ratios.setdefault("done already", []).append(torch / seconds(DONE, *whole))
     spread = {case: [statistics.median(r), min(r), max(r)] for case, r in ratios.items()}
     for case, (median, low, high) in spread.items():
         print(f"{case:<32} {median:.2f} ({low:.2f} to {high:.2f}) of the time of importing torch")
     goals = {case: GOAL if case.startswith("first") else 1.0 for case in spread}
-    print(json.dumps({"benchmark": "start", "peer": "import torch", "ratios": spread, "goals": goals}))
+    print(
+        json.dumps({"benchmark": "start", "peer": "import torch", "ratios": spread, "goals": goals})
+    )
 
 
 if __name__ == "__main__":

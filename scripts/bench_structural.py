@@ -76,10 +76,18 @@ def data(columns: int) -> tuple[Array, Array]:
 def problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
     beside: dict[str, Any] = {}
     if X.shape[1]:
-        beside = {"regressors": torch.tensor(X[:TIMES]), "regressor_names": [f"x{j}" for j in range(X.shape[1])]}
+        beside = {
+            "regressors": torch.tensor(X[:TIMES]),
+            "regressor_names": [f"x{j}" for j in range(X.shape[1])],
+        }
     if u is not None:
-        beside |= {"inputs": torch.tensor(u[:TIMES]), "input_names": [f"u{j}" for j in range(u.shape[1])]}
-    return Sequence("simulated", None, torch.tensor(y[:TIMES]).view(1, -1, 1), None, ["y"], **beside)
+        beside |= {
+            "inputs": torch.tensor(u[:TIMES]),
+            "input_names": [f"u{j}" for j in range(u.shape[1])],
+        }
+    return Sequence(
+        "simulated", None, torch.tensor(y[:TIMES]).view(1, -1, 1), None, ["y"], **beside
+    )
 
 
 def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable[[int], Array]:
@@ -89,15 +97,21 @@ def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable
     blocks = [component("block", "local_level", df=DF, guess=GUESS, upper=None)]
     if X.shape[1]:
         blocks.append(component("block", "regression", expected_size=size, standardise=False))
-    model = component("model", "structural", blocks=blocks, upper=None, r2=0.8, df=50.0 if X.shape[1] else 0.01)
-    state = component("inference", "structural_gibbs", chains=chains).init(model.build(whole, rng), whole, rng)
+    model = component(
+        "model", "structural", blocks=blocks, upper=None, r2=0.8, df=50.0 if X.shape[1] else 0.01
+    )
+    state = component("inference", "structural_gibbs", chains=chains).init(
+        model.build(whole, rng), whole, rng
+    )
     place = state.place
 
     def run(n: int) -> Array:
         nonlocal place
         rows = []
         for _ in range(n // BLOCK):
-            place, _, kept = state.sweeps.together(place, state.sweeps.numbers(BLOCK, chains, rng.noise))
+            place, _, kept = state.sweeps.together(
+                place, state.sweeps.numbers(BLOCK, chains, rng.noise)
+            )
             rows.append(kept)
         return torch.cat(rows).numpy()
 
@@ -112,7 +126,13 @@ def rust(y: Array, X: Array, chains: int, size: float = SIZE) -> Callable[[int],
     def run(n: int) -> Array:
         nonlocal seed
         seed += 1
-        keys = {"prior_level_sd": GUESS, "expected_model_size": size, "nwarmup": 0, "nchains": chains, "seed": seed}
+        keys = {
+            "prior_level_sd": GUESS,
+            "expected_model_size": size,
+            "nwarmup": 0,
+            "nchains": chains,
+            "seed": seed,
+        }
         found = run_gibbs_sampler(y=y, x=columns, pre_end=TIMES, niter=n, **keys)
         beta = np.array(found.beta).reshape(len(found.sigma_obs), -1)
         return np.column_stack([found.sigma_obs, found.sigma_level, beta])
@@ -142,7 +162,9 @@ def nuts(y: Array) -> Callable[[int], Array]:
         mcmc.post_warmup_state = mcmc.last_state
         mcmc.run(mcmc.post_warmup_state.rng_key)
         found = mcmc.get_samples()
-        return np.column_stack([np.asarray(found["noise"]) ** -0.5, np.asarray(found["level"]) ** -0.5])
+        return np.column_stack(
+            [np.asarray(found["noise"]) ** -0.5, np.asarray(found["level"]) ** -0.5]
+        )
 
     return run
 
@@ -158,7 +180,9 @@ def fitted() -> None:
         component("block", "regression", expected_size=3.0),
     ]
     gibbs = component("inference", "structural_gibbs", chains=4, burn_in=0, thinning=1)
-    state = gibbs.init(component("model", "structural", blocks=blocks).build(whole, rng), whole, rng)
+    state = gibbs.init(
+        component("model", "structural", blocks=blocks).build(whole, rng), whole, rng
+    )
     for _, batch in whole.batches("series", rng, 0, 1000):
         state, _ = gibbs.step(state, batch, rng)
     assert gibbs.posterior(state).n_draws == 1000
@@ -186,7 +210,9 @@ def agree(name: str, one: Array, other: Array) -> None:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     given.add_argument("--draws", type=int, default=4000, help="of one chain, each run")
     given.add_argument("--repeats", type=int, default=5, help="runs next to each other")
     options = given.parse_args()
@@ -202,7 +228,12 @@ def main() -> None:
     inside, inside_rust = (draw(2 * n) for draw in (ours(*few, 1, None), rust(*few, 1, 3.0)))
     agree("bsts-causalimpact, three columns in", inside[500:, 0, 1:], inside_rust[500:, 1:])
     wide = data(COLUMNS)
-    single, single_rust, many, many_rust = ours(*wide, 1), rust(*wide, 1), ours(*wide, 32), rust(*wide, 32)
+    single, single_rust, many, many_rust = (
+        ours(*wide, 1),
+        rust(*wide, 1),
+        ours(*wide, 32),
+        rust(*wide, 32),
+    )
     for run in (single, single_rust, many, many_rust):
         run(100)
     fitted()
@@ -213,13 +244,23 @@ def main() -> None:
         seconds = [timed(run, max(BLOCK, n // 32 // BLOCK * BLOCK))[1] for run in (many, many_rust)]
         ratios["draws of 32 chains against bsts-causalimpact"].append(seconds[1] / seconds[0])
         (mine, spent), (theirs, took) = timed(level, n), timed(level_nuts, 1000)
-        ratios["ESS of level σ against NUTS"].append(ess(mine[:, 0, 1]) / spent / (ess(theirs[:, 1]) / took))
+        ratios["ESS of level σ against NUTS"].append(
+            ess(mine[:, 0, 1]) / spent / (ess(theirs[:, 1]) / took)
+        )
         ratios["draws against NUTS"].append(n / spent / (1000 / took))
         start = time.process_time()
         fitted()
         ratios["4,000 draws with channels in 3 s"].append(3 / (time.process_time() - start))
-    told = {name: [statistics.median(values), min(values), max(values)] for name, values in ratios.items()}
-    found = {"benchmark": "structural", "peer": "bsts-causalimpact, numpyro", "ratios": told, "goals": GOALS}
+    told = {
+        name: [statistics.median(values), min(values), max(values)]
+        for name, values in ratios.items()
+    }
+    found = {
+        "benchmark": "structural",
+        "peer": "bsts-causalimpact, numpyro",
+        "ratios": told,
+        "goals": GOALS,
+    }
     print(json.dumps(found, ensure_ascii=False))
 
 

@@ -90,7 +90,12 @@ def ours(problem: Corpus, name: str, steps: int, seed: int, K: int, **keys: Any)
 
 def scikit(table: Any, seed: int, K: int) -> LatentDirichletAllocation:
     return LatentDirichletAllocation(
-        K, doc_topic_prior=PRIOR, topic_word_prior=PRIOR, max_iter=PASSES, evaluate_every=-1, random_state=seed
+        K,
+        doc_topic_prior=PRIOR,
+        topic_word_prior=PRIOR,
+        max_iter=PASSES,
+        evaluate_every=-1,
+        random_state=seed,
     ).fit(table)
 
 
@@ -105,7 +110,9 @@ def clocked(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, found
 
 
-def first_good(run: Callable[[int], tuple[float, Tensor]], problem: Corpus, best: float) -> tuple[int, float]:
+def first_good(
+    run: Callable[[int], tuple[float, Tensor]], problem: Corpus, best: float
+) -> tuple[int, float]:
     """The first seed with which a method is within ``ALIKE`` of a perplexity, and its own."""
     for seed in range(SEEDS):
         found = score(problem, run(seed)[1])
@@ -122,7 +129,9 @@ def seen_alike(problem: Corpus, fitted: LatentDirichletAllocation) -> None:
     weights = (lam.digamma() - lam.sum(1, keepdim=True).digamma()).exp()
     mine = proportions(problem.test, weights, torch.full((len(lam),), PRIOR, dtype=torch.float64))
     apart = 0.5 * (mine - theirs).abs().sum(1)
-    print(f"proportions of held-out documents at scikit-learn's topics: median distance {float(apart.median()):.1e}")
+    print(
+        f"proportions of held-out documents at scikit-learn's topics: median distance {float(apart.median()):.1e}"
+    )
     assert float(apart.median()) < 1e-3, "documents are not seen alike"
 
 
@@ -137,7 +146,9 @@ def reviews(passes: int) -> None:
         problem = loaded("word_counts", seed)
         table = dense(problem.train, problem.n_words)
         spent, fitted = clocked(lambda table=table, seed=seed: scikit(table, seed, 20))
-        took, best = clocked(lambda problem=problem, seed=seed: ours(problem, "lda_cavi", passes, seed, 20))
+        took, best = clocked(
+            lambda problem=problem, seed=seed: ours(problem, "lda_cavi", passes, seed, 20)
+        )
         one = ours(problem, "lda_cavi", passes, seed, 20, starts=1)
         print(
             f"{problem.name}, hold-out {seed}: scikit-learn {score(problem, topics_of(fitted)):.1f} ({spent:.1f} s), "
@@ -158,7 +169,8 @@ def main() -> None:
     problem = loaded("bars")
     K, table = 10, dense(problem.train, problem.n_words)
     lists = [
-        [str(w) for w in row.tolist()] for row in problem.train.words.repeat_interleave(problem.train.counts).split(100)
+        [str(w) for w in row.tolist()]
+        for row in problem.train.words.repeat_interleave(problem.train.counts).split(100)
     ]
 
     def tomo(seed: int) -> tuple[float, Tensor]:
@@ -172,17 +184,23 @@ def main() -> None:
             seconds, _ = clocked(lambda: model.train(SWEEPS, workers=1))
         topics = torch.zeros(K, problem.n_words, dtype=torch.float64)
         for k in range(K):
-            topics[k, [int(word) for word in model.used_vocabs]] = torch.tensor(model.get_topic_word_dist(k)).double()
+            topics[k, [int(word) for word in model.used_vocabs]] = torch.tensor(
+                model.get_topic_word_dist(k)
+            ).double()
         return seconds, topics
 
     def gibbs(seed: int) -> Tensor:
-        return ours(problem, "lda_collapsed_gibbs", SWEEPS, seed, K, starts=1, heat=1.0, burn_in=SWEEPS)
+        return ours(
+            problem, "lda_collapsed_gibbs", SWEEPS, seed, K, starts=1, heat=1.0, burn_in=SWEEPS
+        )
 
     truth = score(problem, problem.truth.topics[0]) if problem.truth is not None else float("nan")
     four = score(problem, ours(problem, "lda_cavi", PASSES, 0, K))
     assert abs(four - truth) < ALIKE, f"lda_cavi has {four:.3f}, the truth {truth:.3f}"
     runs: dict[str, Callable[[int], tuple[float, Tensor]]] = {
-        "lda_cavi, one start": lambda seed: clocked(lambda: ours(problem, "lda_cavi", PASSES, seed, K, starts=1)),
+        "lda_cavi, one start": lambda seed: clocked(
+            lambda: ours(problem, "lda_cavi", PASSES, seed, K, starts=1)
+        ),
         "scikit-learn": lambda seed: clocked(lambda: topics_of(scikit(table, seed, K))),
         "lda_collapsed_gibbs": lambda seed: clocked(lambda: gibbs(seed)),
         "tomotopy": tomo,
@@ -195,7 +213,9 @@ def main() -> None:
     seen_alike(problem, scikit(table, seeds["scikit-learn"], K))
     times: dict[str, list[float]] = {name: [] for name in ("lda_cavi, four starts", *runs)}
     for _ in range(arguments.repeats):
-        times["lda_cavi, four starts"].append(clocked(lambda: ours(problem, "lda_cavi", PASSES, 0, K))[0])
+        times["lda_cavi, four starts"].append(
+            clocked(lambda: ours(problem, "lda_cavi", PASSES, 0, K))[0]
+        )
         for name, run in runs.items():
             times[name].append(run(seeds[name])[0])
     for name, values in times.items():

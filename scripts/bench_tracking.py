@@ -40,7 +40,9 @@ def smoke(folder: Path, seed: int, tracking: bool) -> float:
     """Seconds of one smoke run in a process of its own."""
     given = [*SMOKE, f"output_dir={folder}", f"seed={seed}", f"tracking={str(tracking).lower()}"]
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "runner.cli", *given], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "runner.cli", *given], stdout=subprocess.DEVNULL, check=True
+    )
     return time.perf_counter() - began
 
 
@@ -57,7 +59,8 @@ def of_smoke_runs() -> dict[str, tuple[list[float], float]]:
     without = times.pop("without")
     goal = statistics.median(without) / (statistics.median(without) + ALLOWED)
     return {
-        f"{case} of a folder": ([w / t for w, t in zip(without, of, strict=True)], goal) for case, of in times.items()
+        f"{case} of a folder": ([w / t for w, t in zip(without, of, strict=True)], goal)
+        for case, of in times.items()
     }
 
 
@@ -80,7 +83,9 @@ def of_a_server_that_never_answers() -> float:
     with (
         closing(socket.create_server(("127.0.0.1", 0), backlog=100)) as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        mock.patch.dict(os.environ, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{server.getsockname()[1]}"}),
+        mock.patch.dict(
+            os.environ, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{server.getsockname()[1]}"}
+        ),
         mock.patch.object(duties, "PUSH_EVERY", duties.PUSH_EVERY / 30),
         timed("begin", spent),
         timed("end", spent),
@@ -102,7 +107,11 @@ def main() -> None:
     goals = {case: goal for case, (_, goal) in ratios.items()}
     for case, (median, low, high) in spread.items():
         print(f"{case:<32} {median:.3f} ({low:.3f} to {high:.3f}), at least {goals[case]:.3f}")
-    print(json.dumps({"benchmark": "tracking", "peer": "without MLflow", "ratios": spread, "goals": goals}))
+    print(
+        json.dumps(
+            {"benchmark": "tracking", "peer": "without MLflow", "ratios": spread, "goals": goals}
+        )
+    )
 
 
 if __name__ == "__main__":

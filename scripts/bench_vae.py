@@ -66,7 +66,9 @@ def pyro_ways(module: AutoEncoder, x: Tensor) -> dict[str, Way]:
     def model(x: Tensor) -> None:
         pyro.module("up", module.generative)
         with pyro.plate("rows", ROWS):
-            z = pyro.sample("z", laws.Normal(x.new_zeros(ROWS, 10), x.new_ones(ROWS, 10)).to_event(1))
+            z = pyro.sample(
+                "z", laws.Normal(x.new_zeros(ROWS, 10), x.new_ones(ROWS, 10)).to_event(1)
+            )
             pyro.sample("x", laws.Bernoulli(logits=module.generative.network(z)).to_event(1), obs=x)
 
     def guide(x: Tensor) -> None:
@@ -102,10 +104,14 @@ def checked(module: AutoEncoder, ways: dict[str, Way], draws: int) -> None:
     found = {}
     for name, way in ways.items():
         values = torch.tensor(
-            [[way.estimate(), float(gradient() @ direction)] for _ in range(draws)], dtype=torch.float64
+            [[way.estimate(), float(gradient() @ direction)] for _ in range(draws)],
+            dtype=torch.float64,
         )
         found[name] = values.mean(0), values.std(0) / draws**0.5
-        print(f"{name:40s} " + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*found[name], strict=True)))
+        print(
+            f"{name:40s} "
+            + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*found[name], strict=True))
+        )
     mean, error = next(iter(found.values()))
     for name, (other, own) in found.items():
         z = (other - mean).abs() / (error.square() + own.square()).sqrt().clamp_min(1e-12)
@@ -115,7 +121,9 @@ def checked(module: AutoEncoder, ways: dict[str, Way], draws: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeats", type=int, default=60, help="timed steps of each")
-    parser.add_argument("--draws", type=int, default=100, help="estimates behind the means that are compared")
+    parser.add_argument(
+        "--draws", type=int, default=100, help="estimates behind the means that are compared"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
@@ -123,7 +131,9 @@ def main() -> None:
     torch.manual_seed(0)
     x = torch.bernoulli(torch.full((ROWS, PIXELS), INK), generator=rng.data)
     problem = Unlabelled("bench", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
-    module = component("model", "vae", widths=[200, 200], guide="separate", scale="softplus").build(problem, rng)
+    module = component("model", "vae", widths=[200, 200], guide="separate", scale="softplus").build(
+        problem, rng
+    )
     ways = {"ours": ours(module, problem)}
     ways |= pyro_ways(module, x)
     print("mean −ELBO of a row, gradient along one direction:")

@@ -36,7 +36,11 @@ from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 
 GOALS = {"vae, fast": 1 / 2.5, "vae, full": 1 / 5}  # least ratio of T = 0's time to ours
-WAYS = {"T = 0": {"refine_steps": 0}, "fast": {"differentiate": "fast"}, "full": {"differentiate": "full"}}
+WAYS = {
+    "T = 0": {"refine_steps": 0},
+    "fast": {"differentiate": "fast"},
+    "full": {"differentiate": "full"},
+}
 PIXELS, ROWS, BATCH = 784, 1000, 100
 
 
@@ -44,7 +48,9 @@ def component(role: str, name: str, **keys: Any) -> Any:
     """A component with the defaults of its YAML, but for ``keys``."""
     path = conf_folders.find(role, name)
     assert path is not None
-    return registry.get(role, name).model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) | keys)
+    return registry.get(role, name).model_validate(
+        yaml.safe_load(path.read_text(encoding="utf-8")) | keys
+    )
 
 
 def images() -> tuple[Any, Unlabelled, Rows]:
@@ -52,7 +58,11 @@ def images() -> tuple[Any, Unlabelled, Rows]:
     rng = Streams(0)
     rows = Rows((torch.rand(ROWS, PIXELS, generator=rng.data) < 0.2).float(), 1.0)
     model = component("model", "vae", latent_dim=10, widths=[200, 200], guide="separate")
-    return model, Unlabelled("noise", "binary", rows, rows, BATCH), Rows(rows.x[:BATCH], ROWS / BATCH)
+    return (
+        model,
+        Unlabelled("noise", "binary", rows, rows, BATCH),
+        Rows(rows.x[:BATCH], ROWS / BATCH),
+    )
 
 
 def table() -> tuple[Any, Supervised, Batch]:
@@ -69,7 +79,9 @@ def table() -> tuple[Any, Supervised, Batch]:
 
 def stepper(model: Any, problem: Any, batch: Any, **keys: Any) -> Callable[[], dict[str, Any]]:
     """One step after the other; each returns its info."""
-    inference = component("inference", "vis", **({"refine_steps": 5, "n_samples": 1, "eta": 1e-5} | keys))
+    inference = component(
+        "inference", "vis", **({"refine_steps": 5, "n_samples": 1, "eta": 1e-5} | keys)
+    )
     rng = Streams(0)
     held = {"state": inference.init(model.build(problem, Streams(0)), problem, rng)}
 
@@ -83,17 +95,27 @@ def stepper(model: Any, problem: Any, batch: Any, **keys: Any) -> Callable[[], d
 def same(model: Any, problem: Any, batch: Any) -> None:
     """Raises AssertionError where full and fast differ in value, or T = 5 does not lead back to T = 0."""
     still = {"lr": 1e-30, "optimizer": "sgd", "momentum": 0.0}
-    full, fast = (stepper(model, problem, batch, **still, **WAYS[way])()["objective"] for way in ("full", "fast"))
-    assert abs(float(full - fast)) <= 1e-5 * abs(float(full)), f"full and fast differ: {float(full)}, {float(fast)}"
+    full, fast = (
+        stepper(model, problem, batch, **still, **WAYS[way])()["objective"]
+        for way in ("full", "fast")
+    )
+    assert abs(float(full - fast)) <= 1e-5 * abs(float(full)), (
+        f"full and fast differ: {float(full)}, {float(fast)}"
+    )
     means = []
     for keys in ({"refine_steps": 0}, {"kernel": "sgd", "eta": 1e-12}):
         step = stepper(model, problem, batch, **still, **keys)
         values = torch.stack(
-            [next(info[k] for k in ("elbo", "objective") if k in info) for info in (step() for _ in range(30))]
+            [
+                next(info[k] for k in ("elbo", "objective") if k in info)
+                for info in (step() for _ in range(30))
+            ]
         )
         means.append((values.mean(), values.var() / len(values)))
     (a, of_a), (b, of_b) = means
-    assert abs(float(a - b)) <= 4 * float((of_a + of_b).sqrt()) + 1e-5 * abs(float(a)), "T = 5 with η → 0 is not T = 0"
+    assert abs(float(a - b)) <= 4 * float((of_a + of_b).sqrt()) + 1e-5 * abs(float(a)), (
+        "T = 5 with η → 0 is not T = 0"
+    )
 
 
 def clocked(step: Callable[[], Any]) -> float:

@@ -28,7 +28,11 @@ WHAT = {
 
 def inline(text: str) -> str:
     """A line of a docstring as HTML: ``code`` is code, everything else as it is written."""
-    return re.sub(r"``(.+?)``|`([^`]+)`", lambda m: f"<code>{m[1] or m[2]}</code>", html.escape(text, quote=False))
+    return re.sub(
+        r"``(.+?)``|`([^`]+)`",
+        lambda m: f"<code>{m[1] or m[2]}</code>",
+        html.escape(text, quote=False),
+    )
 
 
 def docstring(text: str) -> str:
@@ -57,7 +61,9 @@ def _runs(lines: list[str]) -> Iterable[tuple[bool, list[str]]]:
 def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     """A table of cells that are HTML."""
     head = "".join(f"<th>{cell}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -71,30 +77,47 @@ def _figure(shown: Shown | None, page: Path, site: Path) -> str:
 
 def _linked(role: str, names: str) -> str:
     known = set(registry.names(role))
-    return ", ".join(f"[{name}](../{role}/{name}.md)" if name in known else name for name in names.split(", "))
+    return ", ".join(
+        f"[{name}](../{role}/{name}.md)" if name in known else name for name in names.split(", ")
+    )
 
 
 def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> str:
     """Sentence, source, what it fits, the docstring with its update rule, every key, and a figure where there is one."""
     _, own = describe(role, entry.name)
     facts = {fact: ", ".join(sorted(as_set(own.facts.get(fact)))) for fact in FACTS}
-    key = role if role in registry.CHOSEN else f"inference.{role}" if role == "gradient" else "model.blocks"
+    key = (
+        role
+        if role in registry.CHOSEN
+        else f"inference.{role}"
+        if role == "gradient"
+        else "model.blocks"
+    )
     used = f"{key}=[{entry.name}]" if role == "block" else f"{key}={entry.name}"
     lines = [f"# {entry.name}", "", inline(entry.sentence) + ".", ""]
     lines += ["```", used, "```", ""]
     lines += [f"- **Source** {inline(entry.source)}"] * bool(entry.source)
     lines += [f"- **{fact}** {value}" for fact, value in facts.items() if value]
-    lines += [f"- **goes with {other}** {_linked(other, names)}" for other, names in partners(role, own)]
+    lines += [
+        f"- **goes with {other}** {_linked(other, names)}" for other, names in partners(role, own)
+    ]
     lines += ["", "## What it does", "", docstring(own.docstring), ""]
     path = CONF / role / f"{entry.name}.yaml"
     if path.exists():
-        keys = [k for k in explain_keys(read_keys(path)[0], own) if k.path != "name" and not k.nested]
+        keys = [
+            k for k in explain_keys(read_keys(path)[0], own) if k.path != "name" and not k.nested
+        ]
         cells = [
             [f"<code>{html.escape(k.path)}</code>", f"<code>{html.escape(k.text)}</code>",
              html.escape(own.fields.get(k.path, "")), html.escape(k.comment)]
             for k in keys
         ]  # fmt: skip
-        lines += ["## Keys", "", table(("key", "default", "type", "meaning"), cells) if cells else "It has none.", ""]
+        lines += [
+            "## Keys",
+            "",
+            table(("key", "default", "type", "meaning"), cells) if cells else "It has none.",
+            "",
+        ]
     return "\n".join(lines) + _figure(of_component(role, entry.name), page, site)
 
 
@@ -104,10 +127,18 @@ def write_components(site: Path) -> None:
         page = site / "components" / role / f"{entry.name}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(component_page(role, entry, page, site), encoding="utf-8")
-    lines = ["# Components", "", "Each page is made from the component's own docstring and YAML.", ""]
+    lines = [
+        "# Components",
+        "",
+        "Each page is made from the component's own docstring and YAML.",
+        "",
+    ]
     for role in registry.ROLES:
         found = registry.catalogue(role)
-        cells = [[f'<a href="{e.name}/">{e.name}</a>', inline(e.sentence), inline(e.source)] for e in found]
+        cells = [
+            [f'<a href="{e.name}/">{e.name}</a>', inline(e.sentence), inline(e.source)]
+            for e in found
+        ]
         index = f"# {role}\n\n{WHAT[role]}\n\n{table((role, 'what it is', 'source'), cells)}\n"
         (site / "components" / role / "index.md").write_text(index, encoding="utf-8")
         lines.append(f"- [{role}]({role}/index.md): {len(found)}. {WHAT[role]}")

@@ -39,7 +39,11 @@ def classes(path: Path) -> Iterator[tuple[ast.ClassDef, str]]:
     for node in ast.parse(text).body:
         if isinstance(node, ast.ClassDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
-            first = min((body[0].lineno, *(d.lineno for d in decorators(body[0])))) if body else node.end_lineno
+            first = (
+                min((body[0].lineno, *(d.lineno for d in decorators(body[0]))))
+                if body
+                else node.end_lineno
+            )
             yield node, "\n".join(lines[(first or 1) - 1 : node.end_lineno])
 
 
@@ -64,13 +68,19 @@ def table(path: Path, name: str) -> dict[str, str]:
         )
         if isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.Dict):  # type: ignore[union-attr]
             pairs = zip(node.value.keys, node.value.values, strict=True)  # type: ignore[union-attr]
-            return {v.id: k.value for k, v in pairs if isinstance(v, ast.Name) and isinstance(k, ast.Constant)}
+            return {
+                v.id: k.value
+                for k, v in pairs
+                if isinstance(v, ast.Name) and isinstance(k, ast.Constant)
+            }
     raise LookupError(f"{path.name} has no {name}")
 
 
 def users(fact: str, role: str, word: str) -> list[str]:
     """Components of a role whose class fact holds a word."""
-    return [name for name in registry.names(role) if word in vars_of(role, name).get(fact, frozenset())]
+    return [
+        name for name in registry.names(role) if word in vars_of(role, name).get(fact, frozenset())
+    ]
 
 
 def vars_of(role: str, name: str) -> dict[str, frozenset[str]]:
@@ -86,7 +96,9 @@ def vars_of(role: str, name: str) -> dict[str, frozenset[str]]:
     return found
 
 
-def protocol(node: ast.ClassDef, source: str, word: str | None, said: list[tuple[str, list[str]]]) -> str:
+def protocol(
+    node: ast.ClassDef, source: str, word: str | None, said: list[tuple[str, list[str]]]
+) -> str:
     """One protocol: its name, its sentence, its members and who has to do with it."""
     title = f"### `{word}`: {node.name}" if word else f"### {node.name}"
     parts = [title, ast.get_docstring(node) or "", f"```python\n{dedented(source)}\n```"]
@@ -96,9 +108,16 @@ def protocol(node: ast.ClassDef, source: str, word: str | None, said: list[tuple
 
 def page() -> str:
     """The whole page."""
-    out = [HEAD, "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone."]
+    out = [
+        HEAD,
+        "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone.",
+    ]
     for name in ("roles", "attackers"):
-        out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / f"{name}.py") if n.name != "Setting"]
+        out += [
+            protocol(n, s, None, [])
+            for n, s in classes(CONTRACTS / f"{name}.py")
+            if n.name != "Setting"
+        ]
     out.append("## Problems\n\nWhat a dataset loads, and what a step is shown of it.")
     words = table(CONTRACTS / "capabilities" / "__init__.py", "CAPABILITIES")
     for name in ("problems", "sequences", "games"):
@@ -106,7 +125,11 @@ def page() -> str:
             word = words.get(node.name)  # of what a dataset simulates and a model assumes
             assuming = users("assumes", "model", word) if word else []
             simulated = users("simulates", "dataset", word) if word else []
-            out.append(protocol(node, source, word, [("Simulated by", simulated), ("Assumed by", assuming)]))
+            out.append(
+                protocol(
+                    node, source, word, [("Simulated by", simulated), ("Assumed by", assuming)]
+                )
+            )
     out.append("## Capabilities of models\n\nNames in `Model.offers` and in `Inference.needs`.")
     for path in sorted((CONTRACTS / "capabilities").glob("*.py")):
         for node, source in classes(path):
@@ -122,19 +145,32 @@ def page() -> str:
                 if word
                 else []
             )
-            said = [("Offered by", users("offers", "model", word)), ("Needed by", needing)] if word else []
+            said = (
+                [("Offered by", users("offers", "model", word)), ("Needed by", needing)]
+                if word
+                else []
+            )
             if word:
                 said += [
                     ("Simulated by", users("simulates", "dataset", word)),
                     ("Assumed by", users("assumes", "model", word)),
                 ]
             out.append(protocol(node, source, word, said))
-    out.append("## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else.")
+    out.append(
+        "## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else."
+    )
     given = table(CONTRACTS / "posteriors" / "__init__.py", "POSTERIORS")
     for name in ("labels", "rows", "series", "play"):
         for node, source in classes(CONTRACTS / "posteriors" / f"{name}.py"):
             word = given.get(node.name)
-            out.append(protocol(node, source, word, [("Given by", users("gives", "inference", word) if word else [])]))
+            out.append(
+                protocol(
+                    node,
+                    source,
+                    word,
+                    [("Given by", users("gives", "inference", word) if word else [])],
+                )
+            )
     out.append("## Under attack\n\nWhat an evasion attacker may ask of its victim.")
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "victim.py")]
     out.append(

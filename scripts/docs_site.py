@@ -16,7 +16,11 @@ from scripts.component_pages import write_components, write_gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, SITE = ROOT / "build" / "site_source", ROOT / "build" / "site"
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 FILES = (".md", ".png", ".svg", ".csv", ".yml", ".css")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -54,7 +58,9 @@ def assemble() -> None:
         target = SOURCE / at
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            target.write_text(turned(path.read_text(encoding="utf-8"), path, known), encoding="utf-8")
+            target.write_text(
+                turned(path.read_text(encoding="utf-8"), path, known), encoding="utf-8"
+            )
         else:
             shutil.copy2(path, target)
     write_components(SOURCE)

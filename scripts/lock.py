@@ -12,9 +12,7 @@ from packaging.utils import canonicalize_name
 
 NAME = "bayes-runner"
 LOCK = Path(__file__).resolve().parent.parent / "requirements.lock"
-HEADER = (
-    "# Versions that the tests passed with (make lock); make setup installs them: pip install -c requirements.lock.\n"
-)
+HEADER = "# Versions that the tests passed with (make lock); make setup installs them: pip install -c requirements.lock.\n"
 
 
 def needed(name: str, extras: frozenset[str], found: dict[str, str]) -> None:
@@ -22,7 +20,9 @@ def needed(name: str, extras: frozenset[str], found: dict[str, str]) -> None:
     for text in distribution(name).requires or ():
         requirement = Requirement(text)
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in extras | {""}):
+        if marker is not None and not any(
+            marker.evaluate({"extra": extra}) for extra in extras | {""}
+        ):
             continue
         other = canonicalize_name(requirement.name)
         try:
@@ -39,7 +39,9 @@ def main() -> None:
     found: dict[str, str] = {}
     needed(NAME, frozenset({"dev"}), found)
     found.pop(NAME, None)
-    LOCK.write_text(HEADER + "".join(f"{name}=={found[name]}\n" for name in sorted(found)), encoding="utf-8")
+    LOCK.write_text(
+        HEADER + "".join(f"{name}=={found[name]}\n" for name in sorted(found)), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

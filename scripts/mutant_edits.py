@@ -83,7 +83,11 @@ def _runs(block: list[ast.stmt], statements: list[str]) -> list[tuple[ast.AST, a
     """Places in a block where these statements follow each other."""
     dumps = [ast.dump(n) for n in block]
     n = len(statements)
-    return [(block[i], block[i + n - 1]) for i in range(len(block) - n + 1) if dumps[i : i + n] == statements]
+    return [
+        (block[i], block[i + n - 1])
+        for i in range(len(block) - n + 1)
+        if dumps[i : i + n] == statements
+    ]
 
 
 def _start(node: ast.AST) -> tuple[int, int]:

@@ -35,10 +35,29 @@ from scripts.mutant_edits import Edit, apply_edits
 
 ROOT = Path(__file__).parent.parent
 MUTANTS = ROOT / "tests" / "mutants"
-COPIED = ("components", "conf", "docs", "runner", "scripts", "tests", "README.md", "pyproject.toml", "Makefile")
+COPIED = (
+    "components",
+    "conf",
+    "docs",
+    "runner",
+    "scripts",
+    "tests",
+    "README.md",
+    "pyproject.toml",
+    "Makefile",
+)
 TIMEOUT_SECONDS = 300  # for the tests of a mutant
 # Imported by nearly every test and touched by no edit: loaded before the test processes fork.
-SHARED = ("torch", "scipy.stats", "sklearn.metrics", "hydra", "omegaconf", "pydantic", "pandas", "matplotlib.figure")
+SHARED = (
+    "torch",
+    "scipy.stats",
+    "sklearn.metrics",
+    "hydra",
+    "omegaconf",
+    "pydantic",
+    "pandas",
+    "matplotlib.figure",
+)
 FORK = multiprocessing.get_context("fork")
 
 
@@ -79,11 +98,15 @@ def copied(folder: Path) -> Path:
     """A copy of the tree, compiled so that an edit is seen at any time stamp."""
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+            shutil.copytree(
+                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results")
+            )
         else:
             shutil.copy(ROOT / name, folder / name)
     for name in ("components", "runner"):
-        compileall.compile_dir(folder / name, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+        compileall.compile_dir(
+            folder / name, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH
+        )
     return folder
 
 
@@ -91,14 +114,29 @@ def _session(copy: Path, words: tuple[str, ...], log: Path) -> None:
     """A pytest session on a copy, in a process of its own: it has imported none of the packages of this project."""
     os.chdir(copy)
     sys.dont_write_bytecode = True
-    for name in [n for n in sys.modules if n.split(".")[0] in ("components", "runner", "scripts", "tests", "conf")]:
+    for name in [
+        n
+        for n in sys.modules
+        if n.split(".")[0] in ("components", "runner", "scripts", "tests", "conf")
+    ]:
         del sys.modules[name]
     sys.path[:] = [str(copy), *(p for p in sys.path if p not in ("", str(ROOT)))]
     os.environ["PYTHONPATH"] = str(copy)
     with log.open("w", encoding="utf-8") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=line", "-m", "not slow"]
+        options = [
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--no-header",
+            "--tb=line",
+            "-m",
+            "not slow",
+        ]
         os._exit(pytest.main([*options, *words]))
 
 
@@ -112,7 +150,9 @@ def outcome(copy: Path, words: tuple[str, ...]) -> tuple[int | None, str]:
         process.kill()
         process.join()
         return None, "too long"
-    return process.exitcode, "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
+    return process.exitcode, "\n".join(
+        log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:]
+    )
 
 
 def complaint(mutant: Mutant, copy: Path) -> str:
@@ -156,7 +196,11 @@ def judged(wanted: list[Mutant], jobs: int) -> list[str]:
             try:
                 if mutant is None:
                     code, told = outcome(copy, words)
-                    found = "" if code == pytest.ExitCode.OK else f"fails without a mutant ({code}):\n{told}"
+                    found = (
+                        ""
+                        if code == pytest.ExitCode.OK
+                        else f"fails without a mutant ({code}):\n{told}"
+                    )
                     name = shlex.join(words)
                 else:
                     found, name = complaint(mutant, copy), f"{mutant.name}: {mutant.what}"
@@ -176,9 +220,13 @@ def judged(wanted: list[Mutant], jobs: int) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m scripts.mutants", description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.mutants", description=(__doc__ or "").split("\n\n")[0]
+    )
     parser.add_argument("names", nargs="*", help="families, or beginnings of names (default: all)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at once (default: one per core)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="at once (default: one per core)"
+    )
     given = parser.parse_args(argv)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for name in SHARED:

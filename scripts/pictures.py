@@ -35,23 +35,37 @@ def terminal(target: Path) -> None:
         code = run_once(COMMAND)
     if code:
         raise SystemExit(f"the run ended with {code}")
-    said = console.out.export_svg(title=f"runner {' '.join(COMMAND[:2])}", code_format=FORMAT, unique_id="runner")
+    said = console.out.export_svg(
+        title=f"runner {' '.join(COMMAND[:2])}", code_format=FORMAT, unique_id="runner"
+    )
     target.write_text(said, encoding="utf-8")
 
 
 def report(target: Path) -> None:
     """The first page of a report."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if browser is None:
         print(f"no Chromium here: {target.name} stays as it is")
         return
     with tempfile.TemporaryDirectory() as folder:
         kept = ROOT / "docs" / "results" / f"{REPORT}_replicates.csv"
         made = ["report", REPORT, "--with", str(kept), "--output-dir", folder, "--to", folder]
-        subprocess.run([sys.executable, "-m", "runner.cli", *made], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "runner.cli", *made], check=True, stdout=subprocess.DEVNULL
+        )
         page = (Path(folder) / f"{REPORT}.html").as_uri()
-        shown = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={PAGE}"]
-        subprocess.run([browser, *shown, f"--screenshot={target}", page], check=True, capture_output=True)
+        shown = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            f"--window-size={PAGE}",
+        ]
+        subprocess.run(
+            [browser, *shown, f"--screenshot={target}", page], check=True, capture_output=True
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from runner.sweep.kept import load
 from runner.sweep.trials import completed_trials, on_front, steps_taken
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
-DEFENCES = {  # as the rows of conf/study/digits_security_validation.yaml, every size with every rate
+# as the rows of conf/study/digits_security_validation.yaml, every size with every rate
+DEFENCES = {
     "none": ["inference=map", *SGD],
     "ARA": ["inference.train_eps=choice(0.1,0.2,0.3,0.4,0.5)"],
     "AT": [
@@ -41,7 +42,14 @@ def sweep(defence: str, rule: str, reduction: int, steps: int, folder: Path) -> 
     """Runs a sweep, or the rest of it; the folder of its report."""
     every = steps // FIRST
     words = [
-        *("-m", "+experiment=digits_security", "validation=0.25", "attacker=pgd", "replicates=2", f"steps={steps}"),
+        *(
+            "-m",
+            "+experiment=digits_security",
+            "validation=0.25",
+            "attacker=pgd",
+            "replicates=2",
+            f"steps={steps}",
+        ),
         *(
             f"eval_every={every}",
             "objective=mean_robust_accuracy",
@@ -49,30 +57,47 @@ def sweep(defence: str, rule: str, reduction: int, steps: int, folder: Path) -> 
             "inference.lr=choice(0.05,0.1,0.2)",
         ),
         *("hydra/sweeper=optuna", "hydra.sweeper.sampler=grid", "hydra.sweeper.direction=maximize"),
-        *(f"hydra.sweeper.pruner={rule}", f"hydra.sweeper.warmup_steps={every}", "hydra.sweeper.startup_trials=4"),
+        *(
+            f"hydra.sweeper.pruner={rule}",
+            f"hydra.sweeper.warmup_steps={every}",
+            "hydra.sweeper.startup_trials=4",
+        ),
         f"hydra.sweeper.reduction={reduction}",
         *(f"output_dir={folder}", "tracking=false"),
     ]
     log = folder.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
-        subprocess.run([sys.executable, "-m", "runner.cli", *words], stdout=file, stderr=subprocess.STDOUT, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "runner.cli", *words],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            check=True,
+        )
     return folder / "sweeps" / "digits_security"
 
 
 def main() -> int:
     """Exit code 1 where the pruned sweep chooses otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("defence", choices=sorted(DEFENCES))
     parser.add_argument("--rule", default="halving", choices=["median", "halving", "hyperband"])
-    parser.add_argument("--reduction", type=int, default=3, help="halving and hyperband go on with one in so many")
-    parser.add_argument("--steps", type=int, default=2000, help="of each replicate (default: the study's)")
+    parser.add_argument(
+        "--reduction", type=int, default=3, help="halving and hyperband go on with one in so many"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=2000, help="of each replicate (default: the study's)"
+    )
     parser.add_argument("--output-dir", type=Path, default=Path("outputs/pruned"))
     given = parser.parse_args()
     chosen, taken = [], []
     for rule in ("none", given.rule):
         name = f"{given.defence.lower()}_{rule}{given.reduction if rule == given.rule and given.reduction != 3 else ''}"
-        study = load(sweep(given.defence, rule, given.reduction, given.steps, given.output_dir / name))
+        study = load(
+            sweep(given.defence, rule, given.reduction, given.steps, given.output_dir / name)
+        )
         assert study is not None
         best = next(t for t in completed_trials(study) if t.number in on_front(study))
         ended = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]

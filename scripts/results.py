@@ -30,7 +30,9 @@ from runner.study.definition import StudyDefinition, load_study
 
 FOLDER = Path(__file__).parent.parent / "docs" / "results"
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)
-ALIKE = 2.0  # of 255: mean difference of the points of two drawings of one figure, by other versions of the library
+# of 255: mean difference of the points of two drawings of one figure, by other versions of the
+# library
+ALIKE = 2.0
 
 
 @dataclass
@@ -66,7 +68,13 @@ def with_prose(made: str, old: str) -> str:
     return made
 
 
-def make(name: str, kept: Kept, study: StudyDefinition, output_dir: Path | None, launched: str | None = None) -> Made:
+def make(
+    name: str,
+    kept: Kept,
+    study: StudyDefinition,
+    output_dir: Path | None,
+    launched: str | None = None,
+) -> Made:
     """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is kept of them;
     ``launched``: the name that they have there."""
     made = Made(name)
@@ -87,7 +95,9 @@ def make(name: str, kept: Kept, study: StudyDefinition, output_dir: Path | None,
     for file, content in made.files.items():
         path = FOLDER / file
         there = path.read_bytes() if path.exists() else None
-        same = there is not None and (same_picture(there, content) if file.endswith(".png") else there == content)
+        same = there is not None and (
+            same_picture(there, content) if file.endswith(".png") else there == content
+        )
         if not same:
             made.changed.append(file)
     if snapshot is None:
@@ -101,18 +111,35 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m scripts.results", description="Pages of docs/results from kept scores."
     )
-    parser.add_argument("study", nargs="*", help="names of pages (default: all that are there and have kept scores)")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when a page differs from its scores")
     parser.add_argument(
-        "--keep", type=Path, metavar="DIR", help="take in the records of the named studies in this folder"
+        "study", nargs="*", help="names of pages (default: all that are there and have kept scores)"
     )
-    parser.add_argument("--as", dest="launched", metavar="NAME", help="the name that the one study was launched under")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; fail when a page differs from its scores",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="take in the records of the named studies in this folder",
+    )
+    parser.add_argument(
+        "--as",
+        dest="launched",
+        metavar="NAME",
+        help="the name that the one study was launched under",
+    )
     given = parser.parse_args(argv)
     if given.launched and not (given.keep and len(given.study) == 1):
         parser.error("--as: with --keep, and the name of one study")
     if given.keep and not given.study:
         parser.error("--keep: say of which studies")
-    scores = {path.name.removesuffix("_replicates.csv"): path for path in sorted(FOLDER.glob("*_replicates.csv"))}
+    scores = {
+        path.name.removesuffix("_replicates.csv"): path
+        for path in sorted(FOLDER.glob("*_replicates.csv"))
+    }
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
     names = given.study or [name for name in scores if name in pages]
     wrong, kept_figures = [], []
@@ -123,7 +150,11 @@ def main(argv: list[str]) -> int:
             continue
         try:
             files = [scores[name]] if name in scores else []
-            origin = read_origin(path_of(files[0])) if files and path_of(files[0]).is_file() else Origin()
+            origin = (
+                read_origin(path_of(files[0]))
+                if files and path_of(files[0]).is_file()
+                else Origin()
+            )
             study = load_study(origin.study or name)
             made = make(name, read_kept(files, study), study, given.keep, given.launched)
         except ConfigError as error:
@@ -133,7 +164,10 @@ def main(argv: list[str]) -> int:
         kept_figures += made.kept
         if made.changed:
             wrong.append(name)
-            print(f"{name}: {'differs' if given.check else 'written'}: {', '.join(made.changed)}", flush=True)
+            print(
+                f"{name}: {'differs' if given.check else 'written'}: {', '.join(made.changed)}",
+                flush=True,
+            )
             for file in [] if given.check else made.changed:
                 write_bytes(FOLDER / file, made.files[file])
     print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")

@@ -17,7 +17,11 @@ from runner.disk.yaml_comments import Loader
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
-OF_NO_NAME = {"table_nlpp": "sarcos_table", "table_rmse": "sarcos_table", "sarcos_learning_curve": "sarcos_table"}
+OF_NO_NAME = {
+    "table_nlpp": "sarcos_table",
+    "table_rmse": "sarcos_table",
+    "sarcos_learning_curve": "sarcos_table",
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     rows = (study or {}).get("rows") or []
     experiments = {row["experiment"] for row in rows if row.get("experiment")} if study else {name}
     found = {
-        (role, chosen_) for e in experiments for role, chosen_ in selected_components(_read("experiment", e)).items()
+        (role, chosen_)
+        for e in experiments
+        for role, chosen_ in selected_components(_read("experiment", e)).items()
     }
     found |= {("model", row["model"]) for row in rows if row.get("model")}
     for text in _texts(rows) + _texts((study or {}).get("overrides")):
@@ -61,7 +67,9 @@ def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
 @cache
 def figures() -> tuple[Shown, ...]:
     """Figures of docs/results whose study or experiment is told by their names, the longest name that fits."""
-    names = {path.stem for group in ("study", "experiment") for path in (CONF / group).glob("*.yaml")}
+    names = {
+        path.stem for group in ("study", "experiment") for path in (CONF / group).glob("*.yaml")
+    }
     found = []
     for file in sorted(RESULTS.glob("*.png")):
         of = [name for name in names if file.stem == name or file.stem.startswith(f"{name}_")]

@@ -41,7 +41,9 @@ def component(role: str, name: str, **keys: Any) -> Any:
     """A component with the defaults of its YAML, but for ``keys``."""
     path = conf_folders.find(role, name)
     assert path is not None
-    return registry.get(role, name).model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) | keys)
+    return registry.get(role, name).model_validate(
+        yaml.safe_load(path.read_text(encoding="utf-8")) | keys
+    )
 
 
 def simulated(seed: int) -> tuple[Supervised, Tensor]:
@@ -65,7 +67,9 @@ def exact(problem: Supervised, seed: int) -> Tensor:
     precision = torch.eye(P, dtype=torch.float64) + X.T @ X
     mean = torch.linalg.solve(precision, X.T @ problem.train.y[:, 0])
     root = torch.linalg.cholesky(torch.linalg.inv(precision))
-    noise = torch.randn(DRAWS, P, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    noise = torch.randn(
+        DRAWS, P, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     return mean + noise @ root.T
 
 
@@ -105,7 +109,9 @@ FITS: dict[str, Fit] = {
     "VIS-P 3, SGLD": vis(refine_steps=3),
     "VIS-P 3, SGLD, full covariance": vis(refine_steps=3, covariance="full"),
     "VIS-0-100, SGLD": vis(refine_steps=0, infer_steps=100),
-    "VIS-J 3, full covariance": vis(refine_steps=3, kernel="sgd", entropy="jacobian", covariance="full"),
+    "VIS-J 3, full covariance": vis(
+        refine_steps=3, kernel="sgd", entropy="jacobian", covariance="full"
+    ),
     "VIS-P 3, SGD": vis(refine_steps=3, kernel="sgd"),
     "VIS-P 3, SVGD": vis(refine_steps=3, kernel="svgd"),
     "AADM α = 1e-4": aadm(alpha=1e-4),
@@ -128,7 +134,9 @@ def ranks(fit: Fit, data_sets: int) -> np.ndarray:
         problem, theta = simulated(seed)
         draws = fit(problem, 10_000 + seed)
         statistics = torch.cat([draws, log_joint(draws, problem)[:, None]], 1)
-        found.append((statistics < torch.cat([theta, log_joint(theta, problem)[None]])).sum(0).numpy())
+        found.append(
+            (statistics < torch.cat([theta, log_joint(theta, problem)[None]])).sum(0).numpy()
+        )
     return np.stack(found)
 
 
@@ -159,25 +167,43 @@ def line(name: str, found: np.ndarray) -> str:
     """A row of the table, of ranks [R, P + 1]."""
     coordinates, joint = [summary(found[:, i]) for i in range(P)], summary(found[:, P])
     worst = min(1.0, P * min(c["chi2_p"] for c in coordinates))  # of three coordinates, Bonferroni
-    spread, coverage = (float(np.mean([c[key] for c in coordinates])) for key in ("spread", "coverage90"))
+    spread, coverage = (
+        float(np.mean([c[key] for c in coordinates])) for key in ("spread", "coverage90")
+    )
     told = [f"{v:.3f}" for v in (worst, joint["chi2_p"], joint["ks_p"], spread, coverage)]
     return f"| {name} | {' | '.join(told)} |"
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     given.add_argument("--to", type=Path, required=True, help="folder of sbc.md and sbc.png")
     given.add_argument(
-        "--kept", type=Path, default=Path("outputs/sbc"), help="folder of ranks: rows that are there are done"
+        "--kept",
+        type=Path,
+        default=Path("outputs/sbc"),
+        help="folder of ranks: rows that are there are done",
     )
-    given.add_argument("--data-sets", type=int, default=60, help="R, simulated and fitted by every row")
+    given.add_argument(
+        "--data-sets", type=int, default=60, help="R, simulated and fitted by every row"
+    )
     given.add_argument("--only", default=";".join(FITS), help="rows, with semicolons between them")
     options = given.parse_args()
     torch.set_num_threads(1)
     chosen = options.only.split(";")
-    columns = ["posterior", "p (χ²): θ", "p (χ²): log joint", "p (KS): log joint", "spread: θ", "coverage of 90 %: θ"]
+    columns = [
+        "posterior",
+        "p (χ²): θ",
+        "p (χ²): log joint",
+        "p (KS): log joint",
+        "spread: θ",
+        "coverage of 90 %: θ",
+    ]
     lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
-    figure, axes = plt.subplots(len(chosen), 2, figsize=(7, 0.9 * len(chosen)), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        len(chosen), 2, figsize=(7, 0.9 * len(chosen)), squeeze=False, layout="constrained"
+    )
     for row, name in zip(axes, chosen, strict=True):
         found = kept(name, options.data_sets, options.kept)
         lines.append(line(name, found))
@@ -195,7 +221,13 @@ def main() -> None:
         f"{options.data_sets} data sets of {ROWS} rows, {DRAWS} draws of each posterior; χ² of ten bins, of θ the smallest p "
         "of three coordinates times three. Uniform ranks have spread 1; above it a posterior is too narrow, below too wide."
     )
-    page = ["# Simulation-based calibration", str(__doc__).splitlines()[0], told, "\n".join(lines), "![ranks](sbc.png)"]
+    page = [
+        "# Simulation-based calibration",
+        str(__doc__).splitlines()[0],
+        told,
+        "\n".join(lines),
+        "![ranks](sbc.png)",
+    ]
     (options.to / "sbc.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
 
 

@@ -62,7 +62,9 @@ def one_too_many(sweep: Sweep) -> None:
     """The prior's degrees of freedom of one scale are one more, in both of its draws."""
     sweep.shape[1] += 0.5
     first, second, *rest = sweep.structure.scales
-    more = replace(second, df=second.df + 1, guess=second.guess * (second.df / (second.df + 1)) ** 0.5)
+    more = replace(
+        second, df=second.df + 1, guess=second.guess * (second.df / (second.df + 1)) ** 0.5
+    )
     sweep.interweaving = replace(sweep.interweaving, scales=(first, more, *rest))
 
 
@@ -75,7 +77,8 @@ def forwards(sweep: Sweep) -> None:
         W[:, list(sweep.layout.noisy)] = place.sigma[:, sweep.owner].square()
         y = design.y - (X * place.beta.unsqueeze(1)).sum(2)
         now, out, h = sweep.structure.mean.expand(len(W), -1), [], place.sigma[:, 0].square()
-        normal = torch.cat([drawn.first[0].unsqueeze(1), drawn.states[0]], 1)  # as wide: every state is noisy here
+        # as wide: every state is noisy here
+        normal = torch.cat([drawn.first[0].unsqueeze(1), drawn.states[0]], 1)
         for t in range(sweep.n):
             V = sweep.structure.sd.square().expand_as(W) if t == 0 else W
             now = now if t == 0 else (G @ now.unsqueeze(2)).squeeze(2)
@@ -95,9 +98,12 @@ def forwards(sweep: Sweep) -> None:
 ROWS: dict[str, Row] = {
     "level and regression": Row([LEVEL, REGRESSION], missing=(4, 11)),
     "trend and seasons": Row(
-        [block("local_linear_trend", **WANDERS), block("seasonal", period=4, guess=0.3)], missing=(7,)
+        [block("local_linear_trend", **WANDERS), block("seasonal", period=4, guess=0.3)],
+        missing=(7,),
     ),
-    "goodwill and regression": Row([block("nerlove_arrow", **WANDERS, **CHOICE), REGRESSION], missing=(4,)),
+    "goodwill and regression": Row(
+        [block("nerlove_arrow", **WANDERS, **CHOICE), REGRESSION], missing=(4,)
+    ),
     "autoregression": Row([block("autoregressive", lags=2, **WANDERS)]),
     "slope that returns": Row([block("semilocal_trend", **WANDERS)]),
     "level, errors of Student's t": Row([LEVEL, REGRESSION], {"errors": "student_t"}, missing=(4,)),
@@ -117,7 +123,11 @@ def drawn_prior(structure: Structure, g: torch.Generator) -> Tensor:
     for scale in structure.scales:
         shape = scale.df / 2
         gamma = torch._standard_gamma(torch.full((1,), shape, dtype=F64), generator=g)
-        sigma.append(deviations(gamma, shape, torch.full((1,), shape * scale.guess**2, dtype=F64), scale.upper))
+        sigma.append(
+            deviations(
+                gamma, shape, torch.full((1,), shape * scale.guess**2, dtype=F64), scale.upper
+            )
+        )
     phi = []
     for moves in structure.transitions:
         while True:
@@ -138,7 +148,10 @@ def drawn_prior(structure: Structure, g: torch.Generator) -> Tensor:
     parts = [torch.stack(sigma, 1), *phi, beta]
     errors = structure.errors
     if errors.student and errors.nu is None:
-        x = torch._standard_gamma(torch.full((1, 1), errors.shape, dtype=F64), generator=g) / errors.rate
+        x = (
+            torch._standard_gamma(torch.full((1, 1), errors.shape, dtype=F64), generator=g)
+            / errors.rate
+        )
         parts.append(2 + x)
     return torch.cat(parts, 1)
 
@@ -147,7 +160,10 @@ def built(row: Row, problem: Sequence) -> Any:
     """The model, whose priors no series changes."""
     proper = {"df": 5.0}
     blocks = [
-        component("block", **(proper if "df" in registry.get("block", keys["name"]).model_fields else {}) | keys)
+        component(
+            "block",
+            **(proper if "df" in registry.get("block", keys["name"]).model_fields else {}) | keys,
+        )
         for keys in row.blocks
     ]
     keys = {"scale": 1.0, "centre": 0.0, "upper": 1.5} | proper | row.keys
@@ -177,7 +193,9 @@ def simulated(row: Row, seed: int) -> tuple[Forecasting, Tensor, Tensor]:
     nu = theta[0, -1] if errors.student and errors.nu is None else errors.nu
     for t in range(n):
         lam = (
-            torch._standard_gamma(nu / 2 * torch.ones(1, dtype=F64), generator=g) / (nu / 2) if errors.student else 1.0
+            torch._standard_gamma(nu / 2 * torch.ones(1, dtype=F64), generator=g) / (nu / 2)
+            if errors.student
+            else 1.0
         )
         noise = (system.noise[:, t] / lam).sqrt() * torch.randn(1, generator=g, dtype=F64)
         y[t] = (state @ system.F[t] + system.offset[:, t] + noise)[0]
@@ -191,7 +209,9 @@ def simulated(row: Row, seed: int) -> tuple[Forecasting, Tensor, Tensor]:
 def fitted(row: Row, problem: Forecasting, seed: int) -> Tensor:
     """99 draws of θ and of the two observations that follow [99, P + 2]."""
     rng = Streams(seed)
-    gibbs = component("inference", "structural_gibbs", chains=CHAINS, burn_in=BURN_IN, thinning=THINNING)
+    gibbs = component(
+        "inference", "structural_gibbs", chains=CHAINS, burn_in=BURN_IN, thinning=THINNING
+    )
     state = gibbs.init(built(row, problem), problem, rng)
     if row.broken is not None:
         row.broken(state.sweeps)
@@ -218,7 +238,9 @@ def ranks(row: Row, series: int) -> np.ndarray:
         problem, theta, later = simulated(row, seed)
         draws, truth = fitted(row, problem, 10_000 + seed), torch.cat([theta, later])
         ties = (draws == truth).sum(0)
-        extra = (torch.rand(len(truth), generator=torch.Generator().manual_seed(seed)) * (ties + 1)).long()
+        extra = (
+            torch.rand(len(truth), generator=torch.Generator().manual_seed(seed)) * (ties + 1)
+        ).long()
         found.append(((draws < truth).sum(0) + extra).numpy())
     return np.stack(found)
 
@@ -237,7 +259,12 @@ def table(name: str, found: np.ndarray) -> list[str]:
     lines = []
     for j, parameter in enumerate(names(ROWS[name])):
         one = summary(found[:, j])
-        told = (f"{one['chi2_p']:.3f}", f"{one['ks_p']:.3f}", f"{one['spread']:.3f}", f"{one['coverage90']:.3f}")
+        told = (
+            f"{one['chi2_p']:.3f}",
+            f"{one['ks_p']:.3f}",
+            f"{one['spread']:.3f}",
+            f"{one['coverage90']:.3f}",
+        )
         lines.append(f"| {name if j == 0 else ''} | {parameter} | {' | '.join(told)} |")
     return lines
 
@@ -249,7 +276,9 @@ def worst(found: np.ndarray) -> float:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     given.add_argument("--to", type=Path, required=True, help="folder of structural_sbc.md")
     given.add_argument(
         "--kept",
@@ -257,22 +286,33 @@ def main() -> None:
         default=Path("outputs/structural_sbc"),
         help="folder of ranks: rows that are there are done",
     )
-    given.add_argument("--series", type=int, default=500, help="R, simulated and fitted by every row")
+    given.add_argument(
+        "--series", type=int, default=500, help="R, simulated and fitted by every row"
+    )
     given.add_argument("--only", default=";".join(ROWS), help="rows, with semicolons between them")
     options = given.parse_args()
     torch.set_num_threads(1)
     columns = ["sampler", "of", "p (χ²)", "p (KS)", "spread", "coverage of 90 %"]
-    lines, verdicts = [f"| {' | '.join(columns)} |", "|---|---" + "|---:" * (len(columns) - 2) + "|"], []
+    lines, verdicts = (
+        [f"| {' | '.join(columns)} |", "|---|---" + "|---:" * (len(columns) - 2) + "|"],
+        [],
+    )
     for name in options.only.split(";"):
         found = kept(name, options.series, options.kept)
         lines += table(name, found)
-        verdicts.append(f"- {name}: smallest p of all, corrected for their number: {worst(found):.2g}")
+        verdicts.append(
+            f"- {name}: smallest p of all, corrected for their number: {worst(found):.2g}"
+        )
         print("\n".join([*table(name, found), verdicts[-1]]), flush=True)
     told = (
         f"{options.series} series of {TIMES} observations, {DRAWS} draws of each posterior; χ² of ten bins. Uniform ranks have "
         "spread 1; above it a posterior is too narrow, below too wide."
     )
-    page = ["# Simulation-based calibration of structural series", str(__doc__).splitlines()[0], told]
+    page = [
+        "# Simulation-based calibration of structural series",
+        str(__doc__).splitlines()[0],
+        told,
+    ]
     page += ["\n".join(lines), "\n".join(verdicts)]
     options.to.mkdir(parents=True, exist_ok=True)
     (options.to / "structural_sbc.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")

@@ -53,14 +53,18 @@ class SmallBernoulli(nn.Module):
 
     def log_joint(self, batch: Rows, z: Layers) -> Tensor:
         z1, z2 = z
-        latent = log_bernoulli(z2, self.prior) + log_bernoulli(z1, F.linear(z2, self.down, self.down_bias))
+        latent = log_bernoulli(z2, self.prior) + log_bernoulli(
+            z1, F.linear(z2, self.down, self.down_bias)
+        )
         return latent + log_bernoulli(batch.x, F.linear(z1, self.out, self.out_bias))
 
     @torch.no_grad()
     def sample(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Layers:
         first = F.linear(batch.x, self.inward, self.inward_bias).sigmoid().expand(n_samples, -1, -1)
         z1 = torch.bernoulli(first, generator=generator)
-        return z1, torch.bernoulli(F.linear(z1, self.up, self.up_bias).sigmoid(), generator=generator)
+        return z1, torch.bernoulli(
+            F.linear(z1, self.up, self.up_bias).sigmoid(), generator=generator
+        )
 
 
 def rows(n: int = 1, copies: int = 1, scale: float = 1.0, seed: int = 1) -> Rows:

@@ -18,7 +18,8 @@ def problem(n: int = N) -> Supervised:
     """Binary rows around one row of each class."""
     g = torch.Generator().manual_seed(0)
     y = torch.arange(n) % C
-    y[y == 1] = torch.where(torch.rand(int((y == 1).sum()), generator=g) < 0.5, 0, 1)  # shares that are not equal
+    # shares that are not equal
+    y[y == 1] = torch.where(torch.rand(int((y == 1).sum()), generator=g) < 0.5, 0, 1)
     centre = (torch.rand(C, INPUTS, generator=g) < 0.5).double()
     x = torch.where(torch.rand(n, INPUTS, generator=g) < 0.15, 1 - centre[y], centre[y])
     batch = Batch(x, y[:, None], torch.ones(n, 1, dtype=torch.bool), 1.0)
@@ -27,7 +28,9 @@ def problem(n: int = N) -> Supervised:
 
 def built(latent_dim: int = 1, seed: int = 1):
     """Weights so large that x depends on z and y, a guide so wide that importance weights are bounded."""
-    module = component("model", "cvae", latent_dim=latent_dim, widths=[5]).build(problem(), Streams(seed))
+    module = component("model", "cvae", latent_dim=latent_dim, widths=[5]).build(
+        problem(), Streams(seed)
+    )
     with torch.no_grad():
         for p in module.generative.parameters():
             p.mul_(2)

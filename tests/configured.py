@@ -28,10 +28,18 @@ def defaults(role: str, name: str) -> dict[str, Any]:
 def component(role: str, name: str, **changes: Any) -> Any:
     """A component with the defaults of its YAML, some of them changed."""
     cls = registry.get(role, name)
-    return cls(**({k: v for k, v in defaults(role, name).items() if k not in cls.threat_keys} | changes))
+    return cls(
+        **({k: v for k, v in defaults(role, name).items() if k not in cls.threat_keys} | changes)
+    )
 
 
-def load(name: str, seed: int = 0, replicates: int = 1, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:
+def load(
+    name: str,
+    seed: int = 0,
+    replicates: int = 1,
+    dtype: torch.dtype = torch.float64,
+    **changes: Any,
+) -> Any:
     """A dataset's problem and the streams it was drawn from."""
     rng = Streams(seed)
     setting = Setting(Path(), torch.device("cpu"), dtype, replicates, offline=True)
@@ -45,6 +53,11 @@ def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
 
 def made_job(folder: Path, *overrides: str) -> Job:
     """A validated job from overrides, writing into a folder and to no MLflow."""
-    fixed = [f"output_dir={folder / 'outputs'}", f"data_dir={folder / 'data'}", "tracking=false", "offline=true"]
+    fixed = [
+        f"output_dir={folder / 'outputs'}",
+        f"data_dir={folder / 'data'}",
+        "tracking=false",
+        "offline=true",
+    ]
     given = {o.split("=")[0] for o in overrides}
     return prepare(*compose([*(f for f in fixed if f.split("=")[0] not in given), *overrides]))

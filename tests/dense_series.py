@@ -7,7 +7,9 @@ import torch
 from components.maths.series.linear_filter import LinearSystem
 
 
-def dense(system: LinearSystem, q: torch.Tensor, r: torch.Tensor, times: int) -> torch.distributions.MultivariateNormal:
+def dense(
+    system: LinearSystem, q: torch.Tensor, r: torch.Tensor, times: int
+) -> torch.distributions.MultivariateNormal:
     """Of x_1 … x_T for one set of variances q [d], r []: every z_t written out in z_0 and the noises."""
     G, d = system.G, len(system.m0)
     mean, rows = system.m0, []
@@ -22,6 +24,8 @@ def dense(system: LinearSystem, q: torch.Tensor, r: torch.Tensor, times: int) ->
     covariance = torch.zeros(times, times, dtype=G.dtype)
     for i, one in enumerate(rows):
         for j, other in enumerate(rows):
-            covariance[i, j] = sum((a * s * b).sum() for a, s, b in zip(one, spreads, other, strict=False))
+            covariance[i, j] = sum(
+                (a * s * b).sum() for a, s, b in zip(one, spreads, other, strict=False)
+            )
     covariance = covariance + r * torch.eye(times, dtype=G.dtype)
     return torch.distributions.MultivariateNormal(torch.stack(means), covariance)

@@ -31,7 +31,11 @@ def smoothed(s: LinearGaussianSystem, y: Tensor) -> Exact:
     cov = F @ torch.block_diag(s.P0, *[s.Q] * times) @ F.T
     there = (~y.isnan().any(1)).repeat_interleave(dy)
     H = torch.block_diag(*[s.H] * times)[there]
-    gain = cov @ H.T @ torch.linalg.inv(H @ cov @ H.T + torch.block_diag(*[s.Sigma] * times)[there][:, there])
+    gain = (
+        cov
+        @ H.T
+        @ torch.linalg.inv(H @ cov @ H.T + torch.block_diag(*[s.Sigma] * times)[there][:, there])
+    )
     mean = mean + gain @ (y.flatten()[there] - H @ mean)
     cov = cov - gain @ H @ cov
     blocks = [cov[t * dx : (t + 1) * dx, t * dx : (t + 1) * dx] for t in range(times)]

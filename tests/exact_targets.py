@@ -16,7 +16,10 @@ class Line(GaussianTarget):
     dim, names = 1, ["x"]
 
     def __init__(self, first: float, second: float):
-        self.first, self.second = torch.tensor([first], dtype=F64), torch.tensor([second], dtype=F64)
+        self.first, self.second = (
+            torch.tensor([first], dtype=F64),
+            torch.tensor([second], dtype=F64),
+        )
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return torch.randn(n, 1, generator=generator, dtype=F64)

@@ -26,7 +26,9 @@ class GaussianTarget:
         return theta
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.mean + self.spread * torch.randn(n, self.dim, generator=generator, dtype=self.mean.dtype)
+        return self.mean + self.spread * torch.randn(
+            n, self.dim, generator=generator, dtype=self.mean.dtype
+        )
 
     def log_likelihood(self, theta: Tensor, batch) -> Tensor:
         return theta.new_zeros(len(theta), 0)

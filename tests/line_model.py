@@ -15,7 +15,8 @@ class Line:
     dim = 2
 
     def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
-        return -0.5 * (batch.y[:, 0] - theta[:, :1] - theta[:, 1:] * batch.x[:, 0]).square()  # [K, B]
+        # [K, B]
+        return -0.5 * (batch.y[:, 0] - theta[:, :1] - theta[:, 1:] * batch.x[:, 0]).square()
 
     def log_prior(self, theta: Tensor) -> Tensor:
         return -0.5 * theta.square().sum(-1)
@@ -27,7 +28,9 @@ ROWS = 6
 def line_rows(scale: float = 1.0) -> Batch:
     """Six points of a parabola."""
     x = torch.linspace(-1, 1, ROWS, dtype=torch.float64)[:, None]
-    return Batch(x, 0.5 + x.square(), torch.ones_like(x, dtype=torch.bool), scale, torch.arange(ROWS))
+    return Batch(
+        x, 0.5 + x.square(), torch.ones_like(x, dtype=torch.bool), scale, torch.arange(ROWS)
+    )
 
 
 def line_gaussian(full: bool, noise: Noise) -> GlobalGaussian:
@@ -44,5 +47,7 @@ def line_gradient(q: GlobalGaussian, batch: Batch) -> Tensor:
     """Of the bound, a polynomial in m and L, and log diag L, by all parameters end to end [P]."""
     L, design = q.scale_tril, torch.cat([torch.ones_like(batch.x), batch.x], 1)
     residual = (batch.y[:, 0] - design @ q.mean).square().sum() + (design @ L).square().sum()
-    bound = -0.5 * batch.scale * residual - 0.5 * (q.mean.square().sum() + L.square().sum()) + q.entropy
+    bound = (
+        -0.5 * batch.scale * residual - 0.5 * (q.mean.square().sum() + L.square().sum()) + q.entropy
+    )
     return torch.cat([g.flatten() for g in torch.autograd.grad(bound, list(q.parameters()))])

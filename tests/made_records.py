@@ -12,7 +12,11 @@ STARTED = "2026-11-01T12:00:00+00:00"
 
 
 def made_record(
-    output_dir: Path, signature: str = "0123456789ab", steps: int = 6, replicates: int = 1, **facts: Any
+    output_dir: Path,
+    signature: str = "0123456789ab",
+    steps: int = 6,
+    replicates: int = 1,
+    **facts: Any,
 ) -> Path:
     """The folder of a run with a line of training each step, an evaluation each second one, and a final line."""
     folder = output_dir / "made" / signature
@@ -32,7 +36,12 @@ def made_record(
         "vectorised": False,
     }  # fmt: skip
     write(folder, lines, found | facts)
-    config = {"experiment": "made", "description": "made by hand", "seed": 0, "model": {"name": "bnn", "width": 3}}
+    config = {
+        "experiment": "made",
+        "description": "made by hand",
+        "seed": 0,
+        "model": {"name": "bnn", "width": 3},
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return folder
 
@@ -59,7 +68,10 @@ def client_of(output_dir: Path) -> Any:
 
 def history(client: Any, run: Any, key: str) -> list[Any]:
     """Every point of a curve, by step."""
-    return sorted(client.get_metric_history(run.info.run_id, key), key=lambda point: (point.step, point.timestamp))
+    return sorted(
+        client.get_metric_history(run.info.run_id, key),
+        key=lambda point: (point.step, point.timestamp),
+    )
 
 
 def all_of(client: Any) -> list[Any]:
@@ -67,10 +79,28 @@ def all_of(client: Any) -> list[Any]:
     found = []
     for experiment in client.search_experiments():
         for run in client.search_runs([experiment.experiment_id], max_results=5000):
-            tags = {k: v for k, v in run.data.tags.items() if k not in ("runner.key", "folder", "mlflow.parentRunId")}
-            curves = {k: [(p.step, p.timestamp, p.value) for p in history(client, run, k)] for k in run.data.metrics}
+            tags = {
+                k: v
+                for k, v in run.data.tags.items()
+                if k not in ("runner.key", "folder", "mlflow.parentRunId")
+            }
+            curves = {
+                k: [(p.step, p.timestamp, p.value) for p in history(client, run, k)]
+                for k in run.data.metrics
+            }
             inputs = [(i.dataset.name, i.dataset.digest) for i in run.inputs.dataset_inputs]
             files = sorted(a.path for a in client.list_artifacts(run.info.run_id))
             times = run.info.start_time, run.info.end_time
-            found.append([run.info.run_name, run.info.status, times, run.data.params, tags, curves, inputs, files])
+            found.append(
+                [
+                    run.info.run_name,
+                    run.info.status,
+                    times,
+                    run.data.params,
+                    tags,
+                    curves,
+                    inputs,
+                    files,
+                ]
+            )
     return sorted(found, key=lambda entry: entry[0])

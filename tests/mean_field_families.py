@@ -30,7 +30,13 @@ def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
     mask[2] = False
     train, test = (Batch(x[part], y[part], mask[part], 1.0) for part in (slice(n), slice(n, None)))
     return Supervised(
-        "few", "binary" if binary else "real", train, test, None, n_classes=2 if binary else 1, task_names=["y"]
+        "few",
+        "binary" if binary else "real",
+        train,
+        test,
+        None,
+        n_classes=2 if binary else 1,
+        task_names=["y"],
     )
 
 
@@ -46,7 +52,10 @@ def two_parameters() -> dict:
         "logistic_regression": (labels(), {"intercept_scale": 2.0}),
         "probit_regression": (labels(), {"intercept_scale": 2.0}),
     }
-    return {name: (made(name, problem, **changes), problem) for name, (problem, changes) in problems.items()}
+    return {
+        name: (made(name, problem, **changes), problem)
+        for name, (problem, changes) in problems.items()
+    }
 
 
 def fitted(ascent, batch, cycles=200, starts=1, seed=0):
@@ -64,7 +73,9 @@ def grid(ascent, factors, reach=9.0):
         torch.linspace(float(c - reach * s), float(c + reach * s), GRID, dtype=F64)
         for c, s in zip(centre, sd, strict=True)
     ]
-    return torch.cartesian_prod(*sides), float(torch.stack([side[1] - side[0] for side in sides]).prod())
+    return torch.cartesian_prod(*sides), float(
+        torch.stack([side[1] - side[0] for side in sides]).prod()
+    )
 
 
 def log_joint(model, theta, batch):

@@ -13,7 +13,9 @@ from runner.compose.fit.mends import with_mends
 from runner.compose.parts import component_defaults
 
 
-def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
+def check_pairs(
+    dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None
+) -> None:
     """Refuses parts that do not fit as they are configured, with the names that would work.
 
     Raises:
@@ -26,7 +28,9 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     try:
         pairs.check_pairs(dataset, model, inference, attacker)
     except IncompatibleError as error:
-        raise with_mends(error, Composition(values, lambda _, parts: pairs.check_pairs(**parts), parts)) from None
+        raise with_mends(
+            error, Composition(values, lambda _, parts: pairs.check_pairs(**parts), parts)
+        ) from None
 
 
 def mapping_of(component: Component) -> Values:

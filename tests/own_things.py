@@ -69,7 +69,10 @@ class Broken(nn.Module):
 class Exact(ExactGP):
     def __init__(self, train_x: Tensor, train_y: Tensor, likelihood: nn.Module):
         super().__init__(train_x, train_y, likelihood)
-        self.mean, self.kernel = ConstantMean(), ScaleKernel(RBFKernel(lengthscale_prior=NormalPrior(1.0, 2.0)))
+        self.mean, self.kernel = (
+            ConstantMean(),
+            ScaleKernel(RBFKernel(lengthscale_prior=NormalPrior(1.0, 2.0))),
+        )
 
     def forward(self, x: Tensor) -> MultivariateNormal:
         return MultivariateNormal(self.mean(x), self.kernel(x))

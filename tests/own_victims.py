@@ -10,7 +10,14 @@ from torch.nn import functional as F
 class Victim(nn.Module):
     """Two layers; what comes after the last one is a subclass's, or a word."""
 
-    def __init__(self, inputs: int = 4, n_outputs: int = 3, hidden: int = 16, last: str = "none", scale: float = 1.0):
+    def __init__(
+        self,
+        inputs: int = 4,
+        n_outputs: int = 3,
+        hidden: int = 16,
+        last: str = "none",
+        scale: float = 1.0,
+    ):
         super().__init__()
         self.first, self.second = nn.Linear(inputs, hidden), nn.Linear(hidden, n_outputs)
         self.last, self.scale = last, scale

@@ -12,10 +12,18 @@ from pettingzoo import ParallelEnv
 class Weather(ParallelEnv):
     """Two or more guess the weather (1 … 3) that the last one sees coming; whoever is right is paid by who is not."""
 
-    def __init__(self, players=2, moves=5, source="seed", stops=None, acts=None, sees=None, odd=None):
+    def __init__(
+        self, players=2, moves=5, source="seed", stops=None, acts=None, sees=None, odd=None
+    ):
         self.metadata = {"name": "weather"}
         self.possible_agents = [f"p{i}" for i in range(players)]
-        self.moves, self.source, self.stops, self.odd, self.remembered = moves, source, stops, odd, 0
+        self.moves, self.source, self.stops, self.odd, self.remembered = (
+            moves,
+            source,
+            stops,
+            odd,
+            0,
+        )
         self._acts = acts or Discrete(3, start=1)
         self._sees = sees or Box(-1, 9, (2,), np.float32)
 
@@ -50,7 +58,10 @@ class Weather(ParallelEnv):
         assert set(actions) == set(self.agents)
         assert all(1 <= n <= 3 for n in actions.values())
         self.made, self.remembered = self.made + 1, self.remembered + 1
-        gains = {agent: (1.5 if n == self.sky else -1.0) * (1 + i) for i, (agent, n) in enumerate(actions.items())}
+        gains = {
+            agent: (1.5 if n == self.sky else -1.0) * (1 + i)
+            for i, (agent, n) in enumerate(actions.items())
+        }
         if self.odd == "forgets":
             gains.pop("p1")
         there = self.agents
@@ -59,7 +70,13 @@ class Weather(ParallelEnv):
         observed = self._look()
         if ended or cut:
             self.agents = []
-        return observed, gains, dict.fromkeys(there, ended), dict.fromkeys(there, cut), {a: {} for a in there}
+        return (
+            observed,
+            gains,
+            dict.fromkeys(there, ended),
+            dict.fromkeys(there, cut),
+            {a: {} for a in there},
+        )
 
 
 class Plain(ParallelEnv):
@@ -68,7 +85,8 @@ class Plain(ParallelEnv):
     metadata = {"name": "plain"}
 
     def __init__(self, limit=None, players=("a", "b")):
-        self.possible_agents, self.limit = list(players), limit  # moves after which the environment truncates
+        # moves after which the environment truncates
+        self.possible_agents, self.limit = list(players), limit
         self.place, self.choice = Discrete(self.places), Discrete(2)
 
     places = 1
@@ -93,7 +111,13 @@ class Plain(ParallelEnv):
         there, pay, self.made = self.agents, self.pay(actions), self.made + 1
         ends, cut = self.ends(), self.made == self.limit
         self.agents = [] if cut else [agent for agent in there if not ends[agent]]
-        return (dict.fromkeys(there, self.at), pay, ends, dict.fromkeys(there, cut), {agent: {} for agent in there})
+        return (
+            dict.fromkeys(there, self.at),
+            pay,
+            ends,
+            dict.fromkeys(there, cut),
+            {agent: {} for agent in there},
+        )
 
 
 class Fork(Plain):

@@ -15,8 +15,20 @@ class Systems:
     The target is periodic in that coordinate, standard normal about every multiple of ``APART``: K is block-diagonal, and
     each block one independent system.  All D = K/(S L) needs is a step S times as large."""
 
-    def __init__(self, systems: int, particles: int, dim: int = 2, start_sd: float = 1.0, start_mean: float = 0.0):
-        self.systems, self.particles, self.start_sd, self.start_mean = systems, particles, start_sd, start_mean
+    def __init__(
+        self,
+        systems: int,
+        particles: int,
+        dim: int = 2,
+        start_sd: float = 1.0,
+        start_mean: float = 0.0,
+    ):
+        self.systems, self.particles, self.start_sd, self.start_mean = (
+            systems,
+            particles,
+            start_sd,
+            start_mean,
+        )
         self.dim, self.names = dim + 1, [f"x{j}" for j in range(dim + 1)]
 
     def constrain(self, theta: Tensor) -> Tensor:
@@ -25,7 +37,9 @@ class Systems:
         return torch.cat([theta[:, :-1], last - APART * (last / APART).round()], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        z = self.start_mean + self.start_sd * torch.randn(n, self.dim, generator=generator, dtype=F64)
+        z = self.start_mean + self.start_sd * torch.randn(
+            n, self.dim, generator=generator, dtype=F64
+        )
         z[:, -1] += APART * (torch.arange(n) // self.particles)
         return z
 
@@ -41,11 +55,19 @@ class Systems:
 
     def z(self, draws) -> float:
         """Largest |z| of E[x], E[x²] and L E[x̄²], x̄ a system's mean at one time, the systems being independent."""
-        together = draws.values.unflatten(0, (self.systems, self.particles)).mean(1)  # [S, N, P + 1]
+        # [S, N, P + 1]
+        together = draws.values.unflatten(0, (self.systems, self.particles)).mean(1)
         collective = self.particles * together.square().mean(1)
         worst = 0.0
-        for means, exact in ((self.means(draws, 1), 0.0), (self.means(draws, 2), 1.0), (collective, 1.0)):
-            worst = max(worst, float(((means.mean(0) - exact) / (means.std(0) / self.systems**0.5)).abs().max()))
+        for means, exact in (
+            (self.means(draws, 1), 0.0),
+            (self.means(draws, 2), 1.0),
+            (collective, 1.0),
+        ):
+            worst = max(
+                worst,
+                float(((means.mean(0) - exact) / (means.std(0) / self.systems**0.5)).abs().max()),
+            )
         return worst
 
 
@@ -65,5 +87,7 @@ def force(theta: Tensor, gradient: Tensor, h: float, sign: float = 1.0) -> Tenso
     rows = []
     for z_i in theta:
         pairs = zip(theta, gradient, strict=True)
-        rows.append(sum(k(z_l, z_i, h) * g_l + sign * gradient_of_k(z_l, z_i, h) for z_l, g_l in pairs))
+        rows.append(
+            sum(k(z_l, z_i, h) * g_l + sign * gradient_of_k(z_l, z_i, h) for z_l, g_l in pairs)
+        )
     return torch.stack(rows)

@@ -41,8 +41,15 @@ def printed() -> list[Printed]:
     found: dict[Printed, None] = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        blocks = [line.strip() for line in re.findall(r"^    +(?:[A-Z_]+=\S* )*runner .*$", text, re.MULTILINE)]
-        prose = [code for code in re.findall(r"(?<!`)`(runner [^`\n]+)`", text) if not re.search(r"[…|<(]", code)]
+        blocks = [
+            line.strip()
+            for line in re.findall(r"^    +(?:[A-Z_]+=\S* )*runner .*$", text, re.MULTILINE)
+        ]
+        prose = [
+            code
+            for code in re.findall(r"(?<!`)`(runner [^`\n]+)`", text)
+            if not re.search(r"[…|<(]", code)
+        ]
         for line in (*blocks, *prose):
             for words in split(line):
                 found[Printed(page, tuple(words), line.startswith("PYTHONPATH=."))] = None
@@ -55,4 +62,6 @@ def files(page: Path) -> dict[str, str]:
     for block in re.findall(r"```\w+\n(.*?)```", text, re.DOTALL):
         if named := re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block):
             found[named[1]] = block
-    return found | dict(re.findall(r"^`([\w./-]+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL | re.MULTILINE))
+    return found | dict(
+        re.findall(r"^`([\w./-]+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL | re.MULTILINE)
+    )

@@ -54,7 +54,12 @@ class Outcome:
 
     @property
     def is_traceback(self) -> bool:
-        return "Traceback (most recent call last)" in self.output or self.code not in (0, 1, 2, None)
+        return "Traceback (most recent call last)" in self.output or self.code not in (
+            0,
+            1,
+            2,
+            None,
+        )
 
     @property
     def is_broken(self) -> bool:
@@ -86,7 +91,9 @@ def composition(rng: random.Random) -> list[str]:
 
 def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
     """A model, a method and perhaps an attacker: three times in four some that fit, as far as a few dozen tries find any."""
-    names = {role: [n for n in registry.names(role) if (role, n) not in ABSENT] for role in CHOSEN[1:]}
+    names = {
+        role: [n for n in registry.names(role) if (role, n) not in ABSENT] for role in CHOSEN[1:]
+    }
     of_kind = {role: [n for n in names[role] if kind in takes_part_in(role, n)] for role in names}
     with_attacker = bool(of_kind["attacker"]) and (kind == "game" or rng.random() < 0.4)
     wanted = rng.random() < 0.75
@@ -95,7 +102,9 @@ def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
         choice = {role: rng.choice(source[role] or names[role]) for role in ("model", "inference")}
         if with_attacker:
             choice["attacker"] = rng.choice(source["attacker"])
-        if not wanted or fits(dataset, choice["model"], choice["inference"], choice.get("attacker")):
+        if not wanted or fits(
+            dataset, choice["model"], choice["inference"], choice.get("attacker")
+        ):
             break
     return choice
 
@@ -123,13 +132,21 @@ def _values(default: object, kind: str) -> list[str]:
     if isinstance(default, bool) or "true or false" in kind:
         values += ["true", "false"]
     elif " | " in kind:
-        values += [word.strip() for word in kind.split(" or null")[0].split("|") if re.fullmatch(r"\s*\w+\s*", word)]
+        values += [
+            word.strip()
+            for word in kind.split(" or null")[0].split("|")
+            if re.fullmatch(r"\s*\w+\s*", word)
+        ]
     if isinstance(default, list):
         items = [json.dumps(item) for item in default if isinstance(item, int | float)]
-        values += [f"[{', '.join(items[:1])}]", f"[{', '.join(items[::-1])}]", "[]"] if items else ["[]"]
+        values += (
+            [f"[{', '.join(items[:1])}]", f"[{', '.join(items[::-1])}]", "[]"] if items else ["[]"]
+        )
     elif "integer" in kind and not isinstance(default, str):
         bounds = [int(float(b)) for b in re.findall(r"[>≥<≤] (-?\d+)", kind)]
-        values += [str(v) for v in {0, 1, 2, 3, *(b + d for b in bounds for d in (0, 1))} if abs(v) < 50]
+        values += [
+            str(v) for v in {0, 1, 2, 3, *(b + d for b in bounds for d in (0, 1))} if abs(v) < 50
+        ]
     elif "number" in kind and not isinstance(default, str):
         bounds = [float(b) for b in re.findall(r"[>≥<≤] (-?[\d.]+)", kind)]
         values += [str(v) for v in {0.0, 0.5, 1.0, 1e-8, 1e8, *bounds}]
@@ -148,7 +165,9 @@ def run(argv: list[str], folder: Path, seconds: float = SECONDS) -> Outcome:
         code = _wait(child, began + seconds)
         written.seek(0)
         output = written.read()
-    result = next((json.loads(file.read_text()).get("result") for file in folder.glob("*/*/run.json")), None)
+    result = next(
+        (json.loads(file.read_text()).get("result") for file in folder.glob("*/*/run.json")), None
+    )
     return Outcome(argv, code, output, time.monotonic() - began, result or {})
 
 
@@ -166,7 +185,12 @@ def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
         from runner import cli, console
 
         console.out.file, console.err.file = sys.stdout, sys.stderr
-        fixed = [f"output_dir={folder}", f"data_dir={folder}/data", "tracking=false", "offline=true"]
+        fixed = [
+            f"output_dir={folder}",
+            f"data_dir={folder}/data",
+            "tracking=false",
+            "offline=true",
+        ]
         code = cli._answer([*argv, *fixed])
     except BaseException:
         import traceback
@@ -191,7 +215,9 @@ def _wait(child: int, until: float) -> int | None:
     return None
 
 
-LEADS = r"models|inference(?= that )|attackers|datasets|filters|there are|use one of|one of the models"
+LEADS = (
+    r"models|inference(?= that )|attackers|datasets|filters|there are|use one of|one of the models"
+)
 OFFERS = re.compile(f"({LEADS})([^:;]*): ([^;]*)")
 ROLES = {"models": "model", "one of the models": "model", "inference": "inference", "filters": "inference",
          "use one of": "inference", "attackers": "attacker", "there are": "attacker", "datasets": "dataset"}  # fmt: skip
@@ -207,7 +233,9 @@ def offered(message: str) -> list[list[str]]:
             out += [group.split() for group in rest.split(", or ")]
         elif lead.startswith("what dataset="):
             out += [[word] for word in rest.split(", ")]
-        elif (match := OFFERS.match(part)) and not (match[1] == "there are" and not message.startswith("attacker: ")):
+        elif (match := OFFERS.match(part)) and not (
+            match[1] == "there are" and not message.startswith("attacker: ")
+        ):
             key = ROLES.get(match[1])
             if inner := re.match(r"^(\S+\.\S+) that would fit", part):
                 key = inner[1]
@@ -217,8 +245,14 @@ def offered(message: str) -> list[list[str]]:
                 if not setting or extra:
                     out.append([f"{key}={name}", *extra])
         else:
-            words = [w.strip("(),") for w in re.sub(r"^(use|set|add|leave \S+ out) ", "", part).split()]
-            if words and re.match(r"(use|set|add|leave) ", part) and all(WORD.match(w) for w in words):
+            words = [
+                w.strip("(),") for w in re.sub(r"^(use|set|add|leave \S+ out) ", "", part).split()
+            ]
+            if (
+                words
+                and re.match(r"(use|set|add|leave) ", part)
+                and all(WORD.match(w) for w in words)
+            ):
                 out.append(words)
     return out
 
@@ -228,12 +262,17 @@ def followed(argv: list[str], words: list[str], message: str) -> list[str]:
     if words[0].startswith("+experiment="):
         return [*words, "smoke=true"]
     swapped = [word.lstrip("~").partition("=")[0] for word in words]
-    kept = [w for w in argv if not any(re.match(rf"[~+]?{re.escape(key)}([.=]|$)", w) for key in swapped)]
+    kept = [
+        w
+        for w in argv
+        if not any(re.match(rf"[~+]?{re.escape(key)}([.=]|$)", w) for key in swapped)
+    ]
     extra = [
         f"{key}.{setting}"
         for word in words
         for key, _, name in [word.partition("=")]
-        if key in registry.ROLES and (key, name) in {(r, n) for r in registry.ROLES for n in registry.names(r)}
+        if key in registry.ROLES
+        and (key, name) in {(r, n) for r in registry.ROLES for n in registry.names(r)}
         for setting in small(key, name)
     ]
     if "; give steps=… too" in message:
@@ -245,5 +284,7 @@ def followed(argv: list[str], words: list[str], message: str) -> list[str]:
 
 def is_fault_of_its_own(argv: list[str], again: list[str], message: str) -> bool:
     """Whether a refusal names a key, not one that holds a component, that was in the command before and is still."""
-    keys = {word.lstrip("+~").partition("=")[0] for word in argv if word in again} - set(registry.ROLES)
+    keys = {word.lstrip("+~").partition("=")[0] for word in argv if word in again} - set(
+        registry.ROLES
+    )
     return any(re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", message) for key in keys)

@@ -52,7 +52,9 @@ class NormalGamma:
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         mu = self.m + self.s * torch.randn(n, generator=generator, dtype=F64)
-        tau = torch._standard_gamma(torch.full((n,), self.a, dtype=F64), generator=generator) / self.b
+        tau = (
+            torch._standard_gamma(torch.full((n,), self.a, dtype=F64), generator=generator) / self.b
+        )
         return torch.stack([mu, tau.log()], 1)
 
     def sample_data(self, theta: Tensor, generator: torch.Generator) -> Rows:
@@ -61,13 +63,16 @@ class NormalGamma:
 
     def log_prior(self, theta: Tensor) -> Tensor:
         mu, log_tau = theta.unbind(1)
-        return -0.5 * ((mu - self.m) / self.s) ** 2 + self.a * log_tau - self.b * log_tau.exp()  # with the Jacobian τ
+        # with the Jacobian τ
+        return -0.5 * ((mu - self.m) / self.s) ** 2 + self.a * log_tau - self.b * log_tau.exp()
 
     def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
         mu, log_tau = theta[:, :1], theta[:, 1:]
         return 0.5 * log_tau - 0.5 * log_tau.exp() * (batch.y - mu) ** 2  # [R, B]
 
-    def draw_block(self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator) -> Tensor:
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
+    ) -> Tensor:
         mu, log_tau = theta.unbind(1)
         if block == "mu":
             precision = self.s**-2 + self.rows * log_tau.exp()
@@ -115,10 +120,20 @@ def moments_and_density(model: Any, theta: Tensor, batch: Any) -> Tensor:
     """θ_j, θ_j θ_k and the log joint: what a wrong kernel is most likely to shift."""
     products = theta[:, :, None] * theta[:, None, :]
     j, k = torch.triu_indices(theta.shape[1], theta.shape[1])
-    return torch.cat([theta, products[:, j, k], log_joint(model, theta, batch)[:, None]], 1)  # [R, S]
+    # [R, S]
+    return torch.cat([theta, products[:, j, k], log_joint(model, theta, batch)[:, None]], 1)
 
 
-def path(name: str, model: Any, theta: Tensor, batch: Any, steps: int, every: int, rng: Any, settings: dict) -> list:
+def path(
+    name: str,
+    model: Any,
+    theta: Tensor,
+    batch: Any,
+    steps: int,
+    every: int,
+    rng: Any,
+    settings: dict,
+) -> list:
     """States [R, P] of the kernel after ``every``, 2 ``every`` … steps from θ."""
     inference = component("inference", name, chains=len(theta), **settings)
     state = inference.init(StartingAt(model, theta), OneBatch(batch), rng)
@@ -149,13 +164,15 @@ def rank_p(
     rng = Streams(seed)
     ahead = path(name, model, theta, batch, length - 1, every, rng, settings)
     behind = path(name, backward or model, theta, batch, length - 1, every, rng, settings)
-    values = torch.stack([statistics(model, t, batch) for t in [theta, *ahead, *behind]])  # [1 + 2(L − 1), R, S]
+    # [1 + 2(L − 1), R, S]
+    values = torch.stack([statistics(model, t, batch) for t in [theta, *ahead, *behind]])
     g = torch.Generator().manual_seed(seed + 1)
     M = torch.randint(length, (replications,), generator=g)  # states before θ in the chain
     place = torch.arange(1, length)[:, None]
     used = torch.cat([place <= length - 1 - M, place <= M])  # [2(L − 1), R]
     own, others = values[0], values[1:]
-    ties = torch.rand(others.shape, generator=g) < torch.rand(own.shape, generator=g)  # a stuck chain repeats θ
+    # a stuck chain repeats θ
+    ties = torch.rand(others.shape, generator=g) < torch.rand(own.shape, generator=g)
     # Ranks among ties are uniform: every state has a uniform key, and θ's own is shared by all its comparisons.
     below = (others < own) | ((others == own) & ties)
     rank = (below & used[..., None]).sum(0)  # [R, S], uniform on 0 … L − 1
@@ -177,5 +194,7 @@ def two_sample_p(
     last = path(name, model, theta, batch, 1, steps, Streams(seed), settings)[-1]
     moved = statistics(model, last, batch)
     fresh = statistics(model, *joint(model, replications, seed + 1))
-    ps = [float(ks_2samp(a.numpy(), b.numpy()).pvalue) for a, b in zip(moved.T, fresh.T, strict=True)]
+    ps = [
+        float(ks_2samp(a.numpy(), b.numpy()).pvalue) for a, b in zip(moved.T, fresh.T, strict=True)
+    ]
     return min(1.0, min(ps) * len(ps))

@@ -43,7 +43,9 @@ def euler(z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor) ->
     return z + eps * drift(z, H, D, Q) + (2 * eps * D(z).diagonal()).sqrt() * xi
 
 
-def in_turn(z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor, first: slice, last: slice) -> Tensor:
+def in_turn(
+    z: Tensor, H: Energy, D: Matrix, Q: Matrix, eps: float, xi: Tensor, first: slice, last: slice
+) -> Tensor:
     """The rows ``first`` of an Euler step, then the rows ``last`` of one from there."""
     for rows in (first, last):
         after = z.clone()
@@ -68,10 +70,15 @@ def fokker_planck(z: Tensor, H: Energy, D: Matrix, mu: Callable[[Tensor], Tensor
     return float(torch.func.jacrev(current)(z).diagonal().sum() / torch.exp(-H(z)))
 
 
-def stationary(step: Callable[[Tensor, Tensor], Tensor], n: int, n_noise: int | None = None) -> Tensor:
+def stationary(
+    step: Callable[[Tensor, Tensor], Tensor], n: int, n_noise: int | None = None
+) -> Tensor:
     """Covariance Σ = A Σ Aᵀ + B Bᵀ of a linear chain z ← step(z, ξ) = A z + B ξ + c, [n, n]."""
     zero, xi = torch.zeros(n, dtype=F64), torch.zeros(n_noise or n, dtype=F64)
-    A, B = (torch.stack([step(*at) for at in points], 1) - step(zero, xi).unsqueeze(1) for points in _units(n, len(xi)))
+    A, B = (
+        torch.stack([step(*at) for at in points], 1) - step(zero, xi).unsqueeze(1)
+        for points in _units(n, len(xi))
+    )
     return fixed_point(lambda S: A @ S @ A.T + B @ B.T, n)
 
 
@@ -87,14 +94,17 @@ def fixed_point(f: Callable[[Tensor], Tensor], n: int) -> Tensor:
     constant = f(zero)
     basis = torch.eye(n * n, dtype=F64).unflatten(1, (n, n))
     linear = torch.stack([(f(e) - constant).flatten() for e in basis], 1)
-    return torch.linalg.solve(torch.eye(n * n, dtype=F64) - linear, constant.flatten()).unflatten(0, (n, n))
+    return torch.linalg.solve(torch.eye(n * n, dtype=F64) - linear, constant.flatten()).unflatten(
+        0, (n, n)
+    )
 
 
 def covariance_z(samples: Tensor, covariance: Tensor) -> float:
     """Largest |z| of the entries of the sample covariance of Gaussian samples [C, P]."""
     C = len(samples)
     v = covariance.diagonal()
-    error = ((covariance.square() + v * v.unsqueeze(1)) / (C - 1)).sqrt()  # of independent Gaussians
+    # of independent Gaussians
+    error = ((covariance.square() + v * v.unsqueeze(1)) / (C - 1)).sqrt()
     return float(((samples.T.cov() - covariance) / error).abs().max())
 
 
@@ -106,7 +116,10 @@ def mutated(module: ModuleType, right: str, wrong: str) -> type:
         (key, cls) for key, cls in registry._registered.items() if cls.__module__ == module.__name__
     )
     try:
-        exec(compile(source.replace(right, wrong), str(module.__file__), "exec"), dict(module.__dict__))
+        exec(
+            compile(source.replace(right, wrong), str(module.__file__), "exec"),
+            dict(module.__dict__),
+        )
         return registry.get(role, name)
     finally:
         registry._registered[role, name] = sound

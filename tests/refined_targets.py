@@ -20,7 +20,11 @@ PRECISION = torch.tensor([[2.0, 0.6], [0.6, 1.5]], dtype=F64)
 def gaussian(z: Tensor) -> Tensor:
     """log N(z | μ, Λ⁻¹)."""
     centred = z - MEAN
-    return -0.5 * ((centred @ PRECISION) * centred).sum(-1) + 0.5 * torch.logdet(PRECISION) - math.log(2 * math.pi)
+    return (
+        -0.5 * ((centred @ PRECISION) * centred).sum(-1)
+        + 0.5 * torch.logdet(PRECISION)
+        - math.log(2 * math.pi)
+    )
 
 
 def slope_of(z: Tensor) -> Tensor:
@@ -37,7 +41,9 @@ def banana(z: Tensor) -> Tensor:
 def composed(name, **changes):
     """An inference with its YAML's defaults but for some keys, and the components that these name."""
     return build_component(
-        "inference", fill_in("inference", defaults("inference", name) | changes, "inference"), "inference"
+        "inference",
+        fill_in("inference", defaults("inference", name) | changes, "inference"),
+        "inference",
     )
 
 

@@ -25,14 +25,17 @@ from components.problems.density import Density
 from runner.execution.rng import Streams
 
 CPU = torch.device("cpu")
-RUBIN = {"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}  # Rubin (1981), Table 1
+# Rubin (1981), Table 1
+RUBIN = {"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}
 
 
 def as_density(target: Any, name: str, moments: tuple[Tensor, Tensor]) -> Density:
     log_density = target.log_density if hasattr(target, "log_density") else target.log_prior
     start = target.start if hasattr(target, "start") else target.sample_prior
     box = [(-1.0, 1.0)] * len(target.names)
-    return Density(name, target.names, log_density, start, *moments, box, target.constrain, target.dim)
+    return Density(
+        name, target.names, log_density, start, *moments, box, target.constrain, target.dim
+    )
 
 
 def built_in(name: str) -> Density:
@@ -68,11 +71,17 @@ class InBlocks(TargetDensityModule):
         assert posterior.scale_prior is flat
         self.posterior = posterior
 
-    def draw_block(self, block: str, theta: Tensor, batch: Any, generator: torch.Generator) -> Tensor:
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Any, generator: torch.Generator
+    ) -> Tensor:
         p, log_scale = self.posterior, theta[:, -1:]
         if block == "sigma":
-            squares = ((theta[:, :-1] - p.beta_hat) @ p.R.T).square().sum(1, keepdim=True) + p.residual
-            gamma = torch._standard_gamma(torch.full_like(log_scale, (p.n - 1) / 2), generator=generator)
+            squares = ((theta[:, :-1] - p.beta_hat) @ p.R.T).square().sum(
+                1, keepdim=True
+            ) + p.residual
+            gamma = torch._standard_gamma(
+                torch.full_like(log_scale, (p.n - 1) / 2), generator=generator
+            )
             return torch.cat([theta[:, :-1], 0.5 * (squares / (2 * gamma)).log()], 1)
         A = (p.R.T @ p.R) * (-2 * log_scale).exp().unsqueeze(2) + p.prior_precision.diag()
         L = torch.linalg.cholesky(A)  # [K, D, D]
@@ -84,7 +93,9 @@ class InBlocks(TargetDensityModule):
         return torch.cat([p.beta_hat + (shift + away).squeeze(2), log_scale], 1)
 
 
-def sampled(name: str, problem: Density, steps: int, model: Any = None, seed: int = 0, **settings: Any) -> Draws:
+def sampled(
+    name: str, problem: Density, steps: int, model: Any = None, seed: int = 0, **settings: Any
+) -> Draws:
     """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by ``settings``."""
     inference, rng = component("inference", name, **settings), Streams(seed)
     state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)
@@ -103,5 +114,9 @@ def faults(scores: dict[str, Any]) -> list[str]:
         most, least = most | {"pareto_k": 0.7}, {"weight_ess": 400.0}
     else:
         most, least = most | {"rhat": 1.01}, {"ess": 400.0}
-    found = [f"{k} {scores[k]:.3g} > {v:g}" for k, v in most.items() if not scores.get(k, math.nan) <= v]
-    return found + [f"{k} {scores[k]:.3g} < {v:g}" for k, v in least.items() if not scores.get(k, math.nan) >= v]
+    found = [
+        f"{k} {scores[k]:.3g} > {v:g}" for k, v in most.items() if not scores.get(k, math.nan) <= v
+    ]
+    return found + [
+        f"{k} {scores[k]:.3g} < {v:g}" for k, v in least.items() if not scores.get(k, math.nan) >= v
+    ]

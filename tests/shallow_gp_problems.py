@@ -11,13 +11,18 @@ from runner.execution.rng import Streams
 F64 = torch.float64
 
 
-def problem(target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0) -> Supervised:
+def problem(
+    target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0
+) -> Supervised:
     """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of unequal size and
     the last row has no label at all when any are missing."""
     g = torch.Generator().manual_seed(seed)
     x = torch.randn(n + 11, D, generator=g, dtype=F64)
     mix = torch.randn(T, 2, generator=g, dtype=F64)
-    f = torch.stack([torch.sin(1.5 * x[:, 0]) + 0.3 * x[:, 1], torch.cos(x[:, 1] * x[:, 2])]).T @ mix.T
+    f = (
+        torch.stack([torch.sin(1.5 * x[:, 0]) + 0.3 * x[:, 1], torch.cos(x[:, 1] * x[:, 2])]).T
+        @ mix.T
+    )
     y = f + 0.2 * torch.randn(f.shape, generator=g, dtype=F64)
     mask = torch.rand(n, T, generator=g) < keep
     if keep < 1:

@@ -26,12 +26,15 @@ UNITS, VALUES = 3, 4
 def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
     """Binary rows; held out are the same again."""
     x = torch.bernoulli(
-        torch.full((n, values), 0.5, dtype=torch.float64), generator=torch.Generator().manual_seed(seed)
+        torch.full((n, values), 0.5, dtype=torch.float64),
+        generator=torch.Generator().manual_seed(seed),
     )
     return Unlabelled("coins", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
 
 
-def small_dvae(problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: Any) -> BinaryAutoEncoder:
+def small_dvae(
+    problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: Any
+) -> BinaryAutoEncoder:
     """A model of 3 variables in each layer whose guide is far from the posterior: every parameter from N(0, 0.8²)."""
     keys = {"units": UNITS, "prior": "learned", "layers": layers} | changes
     module = component("model", "dvae", **keys).build(problem, Streams(seed))
@@ -44,7 +47,9 @@ def small_dvae(problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: A
 
 def every_z(layers: int = 2, units: int = UNITS) -> tuple[Tensor, ...]:
     """All values of z, layer by layer: [2^(layers · units), 1, units] each."""
-    values = torch.tensor(list(itertools.product([0.0, 1.0], repeat=layers * units)), dtype=torch.float64)
+    values = torch.tensor(
+        list(itertools.product([0.0, 1.0], repeat=layers * units)), dtype=torch.float64
+    )
     return values[:, None].split(units, -1)
 
 
@@ -66,7 +71,10 @@ def enumerated_multi_sample(module: BinaryAutoEncoder, batch: Rows, n_samples: i
     log_q = module.log_q(batch, z)
     log_w, total = module.log_joint(batch, z) - log_q, log_q.new_zeros(())
     for b in range(batch.n_rows):
-        q, w = (torch.cartesian_prod(*[column] * n_samples) for column in (log_q[:, b], log_w[:, b]))  # [64^S, S]
+        # [64^S, S]
+        q, w = (
+            torch.cartesian_prod(*[column] * n_samples) for column in (log_q[:, b], log_w[:, b])
+        )
         total = total + (q.sum(1).exp() * (w.logsumexp(1) - math.log(n_samples))).sum()
     return batch.scale * total
 
@@ -109,7 +117,9 @@ def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) 
     What learns from the noise that it then corrects shows most at its first step, at a high rate; a settled state hides it."""
     rng, exact = Streams(7), enumerated_gradient(module, batch)
     state = estimator.init(module, rng)
-    found = [flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(draws)]
+    found = [
+        flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(draws)
+    ]
     drawn = torch.stack(found)
     off, error = drawn.mean(0) - exact, drawn.std(0) / draws**0.5
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
@@ -122,7 +132,9 @@ def holm_p(z: Tensor, groups: int = 100) -> float:
     return min(1.0, len(z) * 2 * float(t.sf(float(z.abs().max()), groups - 1)))
 
 
-def last_gradients(estimator: Any, module: BinaryAutoEncoder, batch: Rows, states: Any) -> list[list[Tensor]]:
+def last_gradients(
+    estimator: Any, module: BinaryAutoEncoder, batch: Rows, states: Any
+) -> list[list[Tensor]]:
     """Of the third estimate from each of several states, by the same noise."""
     found = []
     for state in states:

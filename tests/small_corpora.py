@@ -19,12 +19,17 @@ TINY = ([0, 0, 1], [], [1, 2, 2], [2])  # documents of words of V = 3, one of th
 def documents(rows: Sequence[Sequence[int]]) -> Counts:
     """Lists of words as counts."""
     pairs = [sorted(Counter(row).items()) for row in rows]
-    words, counts = (torch.tensor([pair[i] for row in pairs for pair in row], dtype=torch.int64) for i in (0, 1))
+    words, counts = (
+        torch.tensor([pair[i] for row in pairs for pair in row], dtype=torch.int64) for i in (0, 1)
+    )
     return Counts(words, counts, torch.tensor([len(row) for row in pairs]), 1.0)
 
 
 def corpus(
-    rows: Sequence[Sequence[int]] = TINY, n_words: int = 3, batch_size: int | None = None, test: Sequence = TINY
+    rows: Sequence[Sequence[int]] = TINY,
+    n_words: int = 3,
+    batch_size: int | None = None,
+    test: Sequence = TINY,
 ) -> Corpus:
     like, generator = torch.zeros((), dtype=torch.float64), torch.Generator().manual_seed(0)
     vocabulary = [f"w{j}" for j in range(n_words)]
@@ -51,7 +56,9 @@ def assignments(n: int, K: int) -> Iterator[tuple[int, ...]]:
     return itertools.product(range(K), repeat=n)
 
 
-def log_urns(words: Sequence[int], docs: Sequence[int], z: Sequence[int], alpha: Tensor, eta: Tensor) -> float:
+def log_urns(
+    words: Sequence[int], docs: Sequence[int], z: Sequence[int], alpha: Tensor, eta: Tensor
+) -> float:
     """log p(y, z), word by word: each is drawn from the urns that those before it have filled."""
     by_doc: Counter = Counter()
     by_topic: Counter = Counter()

@@ -16,17 +16,33 @@ from runner.execution.rng import Streams
 def problem(length: int = 12, replicates: int = 3, seed: int = 0) -> Sequence:
     """A linear Gaussian sequence with noise of its own in every replicate."""
     p = sequence(system(seed), length, replicates)
-    noise = torch.randn(p.observations.shape, generator=torch.Generator().manual_seed(seed + 5), dtype=torch.float64)
+    noise = torch.randn(
+        p.observations.shape, generator=torch.Generator().manual_seed(seed + 5), dtype=torch.float64
+    )
     return dataclasses.replace(p, observations=p.observations + 0.3 * noise)
 
 
 def victim(
-    p: Sequence, inference: str = "kalman", window: int = 1000, error: str = "rmse", index: int = 1, **keys
+    p: Sequence,
+    inference: str = "kalman",
+    window: int = 1000,
+    error: str = "rmse",
+    index: int = 1,
+    **keys,
 ) -> Replayed:
     rng = Streams(3)
-    made_by = MadeBy(component("model", "linear_gaussian_ssm").build(p, rng), component("inference", inference, **keys))
+    made_by = MadeBy(
+        component("model", "linear_gaussian_ssm").build(p, rng),
+        component("inference", inference, **keys),
+    )
     return Replayed(
-        made_by, p, rng, weights_of(p, error, "spoofing"), unit_of(made_by, p, None, "spoofing"), window, index
+        made_by,
+        p,
+        rng,
+        weights_of(p, error, "spoofing"),
+        unit_of(made_by, p, None, "spoofing"),
+        window,
+        index,
     )
 
 

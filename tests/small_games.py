@@ -66,7 +66,9 @@ def three_states(replicates: int, episodes: int) -> Game:
     )
 
 
-def matrix_game(r_a, r_b=None, *, replicates: int, episodes: int, opponent: Opponent | str = "random") -> Game:
+def matrix_game(
+    r_a, r_b=None, *, replicates: int, episodes: int, opponent: Opponent | str = "random"
+) -> Game:
     """One bimatrix again and again, zero-sum unless r_b [A, B] is given, against an opponent or a decision maker by name."""
     hers = torch.as_tensor(r_a, dtype=torch.float64)
     his = -hers if r_b is None else torch.as_tensor(r_b, dtype=torch.float64)
@@ -125,7 +127,10 @@ def same(one, other):
     """Whether two states hold the same numbers."""
     first, second = {}, {}
     assert pack(one, first) == pack(other, second)
-    rows = [{k: v.rows if hasattr(v, "rows") else v for k, v in held.items()} for held in (first, second)]
+    rows = [
+        {k: v.rows if hasattr(v, "rows") else v for k, v in held.items()}
+        for held in (first, second)
+    ]
     return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
 
 
@@ -156,7 +161,8 @@ def draws(game: Game, seed: int = 0):
     """The uniforms that drive her choices [T, R], and a source of his threats, as in ``play`` with the same seed."""
     rng = Streams(seed)
     mine = [
-        torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0] for _ in range(game.episodes)
+        torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0]
+        for _ in range(game.episodes)
     ]
     nothing = torch.zeros(game.replicates)
     theirs = [game.attacker.act(nothing, Turn(nothing, 0, None), rng) for _ in range(game.episodes)]

@@ -32,4 +32,6 @@ def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=torch.float64) ->
         Batch(x[rows].to(dtype), y[rows], torch.ones(n, 1, dtype=torch.bool), 1.0)
         for rows in (slice(n), slice(n, None))
     )
-    return Supervised("texts", "binary", train, test, batch_size, 2, ["praise"], domain="tokens", vocabulary=words)
+    return Supervised(
+        "texts", "binary", train, test, batch_size, 2, ["praise"], domain="tokens", vocabulary=words
+    )

@@ -33,7 +33,9 @@ def log_marginal(x: np.ndarray, prior: NormalWishart) -> float:
     V_n = V + scatter + beta * n / (beta + n) * np.outer(mean - m, mean - m)
     gammas = multigammaln((nu + n) / 2, D) - multigammaln(nu / 2, D)
     dets = nu / 2 * np.linalg.slogdet(V)[1] - (nu + n) / 2 * np.linalg.slogdet(V_n)[1]
-    return float(-n * D / 2 * math.log(math.pi) + gammas + dets + D / 2 * math.log(beta / (beta + n)))
+    return float(
+        -n * D / 2 * math.log(math.pi) + gammas + dets + D / 2 * math.log(beta / (beta + n))
+    )
 
 
 def log_joint(z: tuple[int, ...], x: np.ndarray, alpha: float, prior: NormalWishart) -> float:

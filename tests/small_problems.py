@@ -14,7 +14,9 @@ from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
 
-def real(n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64) -> Supervised:
+def real(
+    n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64
+) -> Supervised:
     """Noisy sines of random directions; missing labels are NaN, every row keeps at least one."""
     g = torch.Generator().manual_seed(seed)
     x = torch.randn(2 * n, n_inputs, generator=g, dtype=dtype)
@@ -24,11 +26,20 @@ def real(n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtyp
     mask[torch.arange(n), torch.randint(n_tasks, (n,), generator=g)] = True
     train = Batch(x[:n], torch.where(mask, y[:n], torch.nan), mask, 1.0)
     test = Batch(x[n:], y[n:], torch.ones(n, n_tasks, dtype=torch.bool), 1.0)
-    return Supervised("small", "real", train, test, batch_size, task_names=[f"task {t}" for t in range(n_tasks)])
+    return Supervised(
+        "small", "real", train, test, batch_size, task_names=[f"task {t}" for t in range(n_tasks)]
+    )
 
 
 def classes(
-    n=60, n_inputs=4, n_classes=3, n_tasks=1, batch_size=None, seed=0, bounds=(0.0, 1.0), dtype=torch.float64
+    n=60,
+    n_inputs=4,
+    n_classes=3,
+    n_tasks=1,
+    batch_size=None,
+    seed=0,
+    bounds=(0.0, 1.0),
+    dtype=torch.float64,
 ) -> Supervised:
     """Classes by the largest of noisy linear scores of uniform inputs in [0, 1]; two tasks miss some labels."""
     g = torch.Generator().manual_seed(seed)
@@ -42,11 +53,20 @@ def classes(
     train, test = (Batch(x[rows], y[rows], mask[rows], 1.0) for rows in (slice(n), slice(n, None)))
     target = "binary" if n_classes == 2 else "classes"
     return Supervised(
-        "small", target, train, test, batch_size, n_classes, [f"{t}" for t in range(n_tasks)], bounds=bounds
+        "small",
+        target,
+        train,
+        test,
+        batch_size,
+        n_classes,
+        [f"{t}" for t in range(n_tasks)],
+        bounds=bounds,
     )
 
 
-def train(inference: Any, model: Any, problem: Supervised, steps: int, seed: int = 0) -> tuple[Any, Streams]:
+def train(
+    inference: Any, model: Any, problem: Supervised, steps: int, seed: int = 0
+) -> tuple[Any, Streams]:
     """State and streams after so many steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)

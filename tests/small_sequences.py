@@ -28,7 +28,9 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
     g = torch.Generator().manual_seed(seed)
 
     def normal(covariance: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.cholesky(covariance) @ torch.randn(len(covariance), generator=g, dtype=torch.float64)
+        return torch.linalg.cholesky(covariance) @ torch.randn(
+            len(covariance), generator=g, dtype=torch.float64
+        )
 
     x, states, seen = s.m0 + normal(s.P0), [], []
     for _ in range(length):
@@ -36,7 +38,9 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
         states.append(x)
         seen.append(s.H @ x + normal(s.Sigma))
     observations = torch.stack(seen).expand(replicates, -1, -1).contiguous()
-    return Sequence("test", torch.stack(states).unsqueeze(0), observations, s, [f"x{j}" for j in range(len(x))])
+    return Sequence(
+        "test", torch.stack(states).unsqueeze(0), observations, s, [f"x{j}" for j in range(len(x))]
+    )
 
 
 def run(inference, model, problem, rng, spoil=None):

@@ -22,7 +22,9 @@ def words(n=120, n_words=6, seed=0) -> Supervised:
     x = (torch.rand(2 * n, n_words, generator=g, dtype=torch.float64) < p[y[:, 0]]).double()
     seen = torch.ones(2 * n, 1, dtype=torch.bool)
     train, test = (Batch(x[rows], y[rows], seen[rows], 1.0) for rows in (slice(n), slice(n, None)))
-    return Supervised("words", "binary", train, test, None, 2, ["spam"], bounds=(0.0, 1.0), domain="binary")
+    return Supervised(
+        "words", "binary", train, test, None, 2, ["spam"], bounds=(0.0, 1.0), domain="binary"
+    )
 
 
 def fitted(problem: Supervised, name="naive_bayes", **options) -> Fitted:

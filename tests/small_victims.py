@@ -52,12 +52,16 @@ def honest(inputs: int = 9, n_classes: int = 2) -> tuple:
     model.w = 0.5 * model.w
     problem = classes(n=150, n_inputs=inputs, n_classes=n_classes)
     test = problem.test
-    problem.test = Batch(test.x, model.predict(test.x, generator()).probs.argmax(-1), test.mask, 1.0)
+    problem.test = Batch(
+        test.x, model.predict(test.x, generator()).probs.argmax(-1), test.mask, 1.0
+    )
     problem.image_shape = (3, 3) if inputs == 9 else None
     return model, problem
 
 
-def verdicts(model, problem, norm: str = "linf", eps: float = 0.1, attacker=None) -> dict[str, bool]:
+def verdicts(
+    model, problem, norm: str = "linf", eps: float = 0.1, attacker=None
+) -> dict[str, bool]:
     attacker = attacker or component("attacker", "pgd", norm=norm)
     victim = Attacked(model, problem.bounds, image_shape=problem.image_shape)
     found = victim_checks(attacker, victim, problem, problem.test.y, Streams(0), norm, eps)
@@ -77,8 +81,8 @@ class Spoilt:
         elif self.how == "silent":
             f = f.detach() + 0 * f
         elif self.how == "random":  # a gradient of another function
-            other = torch.sin(40 * x @ torch.randn(x.shape[1], f.shape[-1], generator=generator(1), dtype=F64))[
-                None, :, None
-            ]
+            other = torch.sin(
+                40 * x @ torch.randn(x.shape[1], f.shape[-1], generator=generator(1), dtype=F64)
+            )[None, :, None]
             f = f.detach() + other - other.detach()
         return Categorical(f)

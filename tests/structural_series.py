@@ -23,7 +23,9 @@ def block(name: str, **changes: Any) -> Any:
     return component("block", name, **changes)
 
 
-def problem(times: int = TIMES, ahead: int = AHEAD, missing: tuple[int, ...] = (), seed: int = 3) -> Forecasting:
+def problem(
+    times: int = TIMES, ahead: int = AHEAD, missing: tuple[int, ...] = (), seed: int = 3
+) -> Forecasting:
     """A wandering series with two regressors and two channels."""
     g = torch.Generator().manual_seed(seed)
     n = times + ahead
@@ -47,21 +49,29 @@ def problem(times: int = TIMES, ahead: int = AHEAD, missing: tuple[int, ...] = (
 
 def model(*blocks: Any, of: Sequence | None = None, **changes: Any) -> SumOfBlocks:
     parts = [block(part) if isinstance(part, str) else part for part in blocks]
-    return component("model", "structural", blocks=parts, **changes).build(of or problem(), Streams(0))
+    return component("model", "structural", blocks=parts, **changes).build(
+        of or problem(), Streams(0)
+    )
 
 
 def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
     """θ [C, P] that differ, stationary."""
     g = torch.Generator().manual_seed(seed)
     structure = built.structure
-    count = [len(structure.scales), sum(moves.count for moves in structure.transitions), len(structure.column_names)]
+    count = [
+        len(structure.scales),
+        sum(moves.count for moves in structure.transitions),
+        len(structure.column_names),
+    ]
     sigma = 0.3 + torch.rand(sets, count[0], generator=g, dtype=F64)
     phi = 0.2 + 0.25 * torch.rand(sets, count[1], generator=g, dtype=F64)
     beta = torch.randn(sets, count[2], generator=g, dtype=F64)
     return torch.cat([sigma, phi, beta], 1)
 
 
-def joint(system: TimeVaryingSystem, c: int) -> tuple[torch.distributions.MultivariateNormal, Tensor, Tensor]:
+def joint(
+    system: TimeVaryingSystem, c: int
+) -> tuple[torch.distributions.MultivariateNormal, Tensor, Tensor]:
     """p(y_1 … y_n) of one set, E[α] [n, d] and Cov(α, α) [n·d, n·d], from the definition: α_t in α_1 and the noises."""
     n, d = system.F.shape
     G = system.G[c]

@@ -32,8 +32,12 @@ def repeated(problem: Sequence, times: int) -> Sequence:
 
 def model(problem: Sequence, both: bool = True):
     """The local level with both scales unknown, or that of the observations alone."""
-    laws = {name: {"law": "log_normal", "median": m, "spread": s} for name, (m, s) in PRIORS.items()}
-    priors = NoiseScales(observation_sd=laws["observation_sd"], state_sd=laws["state_sd"] if both else None)
+    laws = {
+        name: {"law": "log_normal", "median": m, "spread": s} for name, (m, s) in PRIORS.items()
+    }
+    priors = NoiseScales(
+        observation_sd=laws["observation_sd"], state_sd=laws["state_sd"] if both else None
+    )
     return component("model", "lgssm", unknown=priors).build(problem, Streams(0))
 
 
@@ -42,7 +46,11 @@ def prior(name: str, points: int) -> tuple[Tensor, Tensor, float]:
     median, spread = PRIORS[name]
     edges = torch.linspace(0, median * math.exp(4 * spread), points + 1, dtype=torch.float64)
     x = (edges[1:] + edges[:-1]) / 2
-    return x, torch.from_numpy(stats.lognorm(spread, scale=median).logpdf(x)), float(edges[1] - edges[0])
+    return (
+        x,
+        torch.from_numpy(stats.lognorm(spread, scale=median).logpdf(x)),
+        float(edges[1] - edges[0]),
+    )
 
 
 def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
@@ -52,7 +60,9 @@ def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
     x = torch.cartesian_prod(first[0], second[0])  # [K, 2]
     log_prior = (first[1].unsqueeze(1) + second[1]).flatten()
     many = repeated(problem, len(x))
-    log_p = run(component("inference", "kalman"), model(problem).at(x.log()), many, Streams(0)).log_normaliser
+    log_p = run(
+        component("inference", "kalman"), model(problem).at(x.log()), many, Streams(0)
+    ).log_normaliser
     log_p = log_p + log_prior + math.log(first[2] * second[2])
     w = log_p.softmax(0)
     mean = w @ x
@@ -68,7 +78,8 @@ def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[
     dx = float(x[1] - x[0])
     normal = torch.distributions.Normal
     move = normal(x[None, :], float(system.Q) ** 0.5).log_prob(x[:, None]).exp() * dx  # [to, from]
-    density = normal(float(system.m0), float(system.P0) ** 0.5).log_prob(x).exp().expand(len(s), -1)  # [S, x]
+    # [S, x]
+    density = normal(float(system.m0), float(system.P0) ** 0.5).log_prob(x).exp().expand(len(s), -1)
     for value in problem.observations[0, :, 0]:
         density = density @ move.T
         if not value.isnan():
@@ -76,7 +87,9 @@ def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[
             log_G = (beta * log_g).exp() / beta
             if integral:
                 y = torch.linspace(-60, 60, 6001, dtype=torch.float64)
-                power = ((1 + beta) * normal(0.0, s[:, None]).log_prob(y)).exp().sum(1) * (y[1] - y[0])
+                power = ((1 + beta) * normal(0.0, s[:, None]).log_prob(y)).exp().sum(1) * (
+                    y[1] - y[0]
+                )
                 log_G = log_G - (power / (1 + beta)).unsqueeze(1)
             density = density * log_G.exp()
         mass = density.sum(1) * dx

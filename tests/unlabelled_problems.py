@@ -17,11 +17,15 @@ from runner.execution.rng import Streams
 D, VALUES, NOISE = 2, 4, 0.3
 
 
-def real_rows(n: int = 60, values: int = VALUES, batch_size: int | None = None, seed: int = 0) -> Unlabelled:
+def real_rows(
+    n: int = 60, values: int = VALUES, batch_size: int | None = None, seed: int = 0
+) -> Unlabelled:
     """Rows of normal values that two factors correlate."""
     g = torch.Generator().manual_seed(seed)
     mix = torch.cat([torch.randn(D, values, generator=g), 0.4 * torch.eye(values)]).double()
-    train, test = (0.5 + torch.randn(n, D + values, generator=g, dtype=torch.float64) @ mix for _ in range(2))
+    train, test = (
+        0.5 + torch.randn(n, D + values, generator=g, dtype=torch.float64) @ mix for _ in range(2)
+    )
     return Unlabelled("normal", "real", Rows(train, 1.0), Rows(test, 1.0), batch_size)
 
 
@@ -29,10 +33,14 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
     """p(x|z) = N(W z + b, σ² I) with orthogonal columns of W, and as guide the exact posterior, or one that is far from it.
 
     M = Wᵀ W + σ² I is diagonal, p(z|x) = N(M⁻¹ Wᵀ (x − b), σ² M⁻¹): Tipping and Bishop (1999), eq. (6)."""
-    module = component("model", "vae", latent_dim=D, widths=[], noise=NOISE).build(problem, Streams(seed))
+    module = component("model", "vae", latent_dim=D, widths=[], noise=NOISE).build(
+        problem, Streams(seed)
+    )
     g = torch.Generator().manual_seed(seed)
     values = problem.train.x.shape[1]
-    W = torch.linalg.qr(torch.randn(values, D, generator=g, dtype=torch.float64))[0] * torch.tensor([1.5, 0.7])
+    W = torch.linalg.qr(torch.randn(values, D, generator=g, dtype=torch.float64))[0] * torch.tensor(
+        [1.5, 0.7]
+    )
     b = torch.randn(values, generator=g, dtype=torch.float64)
     M = (W.T @ W).diagonal() + NOISE  # [D]
     (up,), (down,) = module.generative.network.layers, module.guide.network.layers
@@ -42,7 +50,9 @@ def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
         down.weight.copy_(torch.cat([W.T / M[:, None], torch.zeros(D, values)]))
         down.bias.copy_(torch.cat([-(W.T @ b) / M, 0.5 * (NOISE / M).log()]))
         if not exact_guide:
-            down.weight.add_(0.03 * torch.randn(down.weight.shape, generator=g, dtype=torch.float64))
+            down.weight.add_(
+                0.03 * torch.randn(down.weight.shape, generator=g, dtype=torch.float64)
+            )
             down.bias.add_(0.3)
     return module
 
@@ -51,7 +61,9 @@ def log_evidence(module: AutoEncoder, x: Tensor) -> Tensor:
     """log N(x | b, W Wᵀ + σ² I) [B]."""
     (up,) = module.generative.network.layers
     W, b = up.weight.detach(), up.bias.detach()
-    covariance = W @ W.T + module.generative.log_noise.detach().exp() * torch.eye(len(b), dtype=W.dtype)
+    covariance = W @ W.T + module.generative.log_noise.detach().exp() * torch.eye(
+        len(b), dtype=W.dtype
+    )
     return MultivariateNormal(b, covariance).log_prob(x)
 
 
@@ -61,12 +73,16 @@ def exact_elbo(module: AutoEncoder, x: Tensor) -> Tensor:
     m, s = module.guide(x)
     W, b, log_noise = up.weight, up.bias, module.generative.log_noise
     square = (x - m @ W.T - b).square().sum(1) + s.square() @ W.square().sum(0)
-    log_likelihood = -0.5 * (square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi)))
+    log_likelihood = -0.5 * (
+        square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi))
+    )
     divergence = 0.5 * (m.square() + s.square() - 1 - 2 * s.log()).sum(1)
     return (log_likelihood - divergence).sum()
 
 
-def urn(n: int = 30, n_words: int = 7, batch_size: int | None = None, seed: int = 0) -> tuple[Unlabelled, Tensor]:
+def urn(
+    n: int = 30, n_words: int = 7, batch_size: int | None = None, seed: int = 0
+) -> tuple[Unlabelled, Tensor]:
     """Rows of 0 to 9 words drawn from one urn, and the urn's probabilities [V]."""
     g = torch.Generator().manual_seed(seed)
     p = torch.rand(n_words, generator=g, dtype=torch.float64)
@@ -74,7 +90,9 @@ def urn(n: int = 30, n_words: int = 7, batch_size: int | None = None, seed: int 
 
     def rows() -> Words:
         lengths = torch.randint(0, 10, (n,), generator=g)
-        return Words(torch.multinomial(p, int(lengths.sum()), replacement=True, generator=g), lengths, 1.0)
+        return Words(
+            torch.multinomial(p, int(lengths.sum()), replacement=True, generator=g), lengths, 1.0
+        )
 
     return Unlabelled("urn", "words", rows(), rows(), batch_size, n_symbols=n_words), p
 
@@ -85,7 +103,9 @@ class Unigram:
     def __init__(self, p: Tensor):
         self.p = p  # [V]
 
-    def log_weights(self, batch: Rows | Words, n_samples: int, generator: torch.Generator) -> Tensor:
+    def log_weights(
+        self, batch: Rows | Words, n_samples: int, generator: torch.Generator
+    ) -> Tensor:
         if isinstance(batch, Words):
             return batch.sum_words(self.p.log()[batch.words])[None]  # [1, B]
         return (batch.x @ self.p.log())[None]

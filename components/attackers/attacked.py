@@ -1,4 +1,4 @@
-"""What an evasion attacker sees of the model that it attacks."""
+"""The view that an evasion attacker has of the model under attack."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.criteria import CRITERIA, TOWARDS, is_misclassified, log_likelihood, summed_slope
+from components.attackers.criteria import (
+    CRITERIA,
+    TOWARDS,
+    is_misclassified,
+    log_likelihood,
+    summed_slope,
+)
 from components.contracts.posteriors import ChangesFormat, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, Precision
 from components.trouble import Misfit
 
-FRESH = 4  # draws behind each step when they are fresh: their noise averages out over the steps of an attack
+# draws behind each step when they are fresh: their noise averages out over the steps of an attack
+FRESH = 4
 
 FORMATS: dict[Precision, torch.dtype] = {"bfloat16": torch.bfloat16}
 
@@ -34,24 +41,32 @@ class Attacked:
     posterior: Predicts
     bounds: tuple[float, float] | None = None
     expectation: Expectation = "predictive"
-    image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
-    shadow: Predicts | None = None  # a copy in another format whose gradient is followed, and which decides nothing
+    # (H, W) or (channels, H, W) of a row of x, where it is an image
+    image_shape: tuple[int, ...] | None = None
+    # a copy in another format whose gradient is followed, and which decides nothing
+    shadow: Predicts | None = None
     precision: Precision = "full"  # of the shadow
     softened: bool = False  # whether gradients of log p(y|x) are taken at tempered logits
 
     def facing(self, expectation: Expectation) -> Attacked:
-        """The same victim, whose gradient is that of another expectation over draws."""
+        """The same victim with the gradient of another expectation over draws."""
         return replace(self, expectation=expectation)
 
     def soften(self) -> Attacked:
-        """The same victim, whose gradients of log p(y|x) are taken at tempered logits (``criteria.summed_slope``)."""
+        """The same victim with gradients of log p(y|x) taken at tempered logits.
+
+        See ``criteria.summed_slope``.
+        """
         return self if self.softened else replace(self, softened=True)
 
     def round_gradient(self, precision: Precision) -> Attacked:
-        """The same victim, whose gradient is that of a copy in another floating-point format, made here and kept.
+        """The same victim with gradients from a copy in another floating-point format.
+
+        The copy is made here and kept.
 
         Raises:
-            Misfit: it has no such copy."""
+            Misfit: the victim has no such copy.
+        """
         if precision == self.precision:
             return self
         if precision == "full":
@@ -75,17 +90,21 @@ class Attacked:
         return _classes(self.posterior.predict(x, generator))
 
     def wavers(self, x: Tensor) -> bool:
-        """Whether two questions about the same input get different answers: predictions that draw anew each time."""
+        """True if two queries at the same input get different answers.
+
+        This holds for predictions that use fresh draws for each query.
+        """
         if len(x) == 0:
             return False
         with torch.no_grad():
             first, second = (
-                self.answers(x[:1], torch.Generator(x.device).manual_seed(seed)).log_probs for seed in (0, 1)
+                self.answers(x[:1], torch.Generator(x.device).manual_seed(seed)).log_probs
+                for seed in (0, 1)
             )
         return not torch.equal(first, second)
 
     def followed_posterior(self, generator: torch.Generator) -> Predicts:
-        """The posterior whose gradient one step follows."""
+        """The posterior that supplies the gradient of one step."""
         posterior = self.posterior if self.shadow is None else self.shadow
         if self.expectation == "predictive" or not isinstance(posterior, Redraws):
             return posterior
@@ -98,7 +117,7 @@ class Attacked:
         return log_likelihood(self.answers(x, generator), y)
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """Whether some observed label of each row is not the one predicted [B]."""
+        """True for each row in which some observed label is not the predicted one [B]."""
         with torch.no_grad():
             return is_misclassified(self.answers(x, generator), y)
 
@@ -112,18 +131,24 @@ class Attacked:
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """log p(y|x), whether x is broken and the gradient of a criterion in the input alone, in one pass.
+        """log p(y|x), whether x is broken and the gradient of a criterion in x, in one pass.
 
-        Where ``where`` [B] bool is given, its rows alone follow the criterion, the others log p(y|x).  Whether x is broken
-        the victim itself says, by all draws and in its own format: of a copy that is followed along the whole predictive,
-        only rows are judged that seem to be where the attack wants them, broken or (``aim`` False) not, and the others
-        are taken not to be there.  Where ``towards`` [B, T] is given, the criterion is that against these classes alone.
+        The gradient is taken in the input only.  The victim itself decides whether x is
+        broken, with all draws and in its own format.  If a copy is followed along the whole
+        predictive, only those rows are judged that seem to be where the attack wants them,
+        broken or (``aim`` False) not; the others are assumed not to be there.
+
+        Args:
+            where: [B] bool; only these rows follow the criterion, the others log p(y|x).
+            towards: classes [B, T]; the criterion is taken against these classes only.
 
         Raises:
             Misfit: as ``input_gradient``.
         """
         posterior = self.followed_posterior(generator)
-        gradient, finite, predictive = self._gradient(posterior, x, y, generator, criterion, where, towards)
+        gradient, finite, predictive = self._gradient(
+            posterior, x, y, generator, criterion, where, towards
+        )
         log_prob = objective = log_likelihood(predictive, y)
         if towards is not None:
             objective = TOWARDS[criterion](predictive, y, towards)
@@ -146,14 +171,18 @@ class Attacked:
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
     ) -> Tensor:
-        """∇_x of log p(y|x) or of a criterion [B, D], with respect to the input alone; 0 where a slope is not finite.
+        """∇_x of log p(y|x) or of a criterion [B, D], in the input only.
 
-        Of a softened victim log p(y|x) is tempered (``soften``).
+        Slopes that are not finite are set to 0.  For a softened victim, log p(y|x) is tempered
+        (``soften``).
 
         Raises:
-            Misfit: the prediction does not depend on the input in a differentiable way, or has too few classes for it.
+            Misfit: the prediction does not depend on the input in a differentiable way, or has
+                too few classes for the criterion.
         """
-        return self._gradient(self.followed_posterior(generator), x, y, generator, criterion, where)[0]
+        return self._gradient(
+            self.followed_posterior(generator), x, y, generator, criterion, where
+        )[0]
 
     def _gradient(
         self,
@@ -170,9 +199,12 @@ class Attacked:
         The criterion's derivative is taken in the logits, which are few; from there to the inputs goes the posterior's
         reverse where it is written out, and a graph where it is not."""
         seen = self._to_victim_format(x)
-        known = posterior.reverse(seen, generator) if isinstance(posterior, PredictsInReverse) else None
+        known = (
+            posterior.reverse(seen, generator) if isinstance(posterior, PredictsInReverse) else None
+        )
         if known is not None:
-            logits, back = _classes(known[0]).logits, known[1]
+            logits = _classes(known[0]).logits
+            back = known[1]
         else:
             with torch.enable_grad():
                 logits = _classes(posterior.predict(seen.requires_grad_(True), generator)).logits
@@ -193,7 +225,8 @@ class Attacked:
         posterior = self.followed_posterior(generator)
         with torch.enable_grad():
             at = self._to_victim_format(x).requires_grad_(True)
-            log_probs = self._wide(_classes(posterior.predict(at, generator)), x).log_probs  # [B, T, C]
+            # [B, T, C]
+            log_probs = self._wide(_classes(posterior.predict(at, generator)), x).log_probs
             if not log_probs.requires_grad:
                 raise Misfit(NO_GRADIENT)
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
@@ -206,7 +239,7 @@ class Attacked:
         return x if self.bounds is None else x.clamp(*self.bounds)
 
     def _to_victim_format(self, x: Tensor) -> Tensor:
-        """x in the format of what is followed."""
+        """x in the format of the posterior that is followed."""
         return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
 
     def _slope(
@@ -217,7 +250,10 @@ class Attacked:
         where: Tensor | None,
         towards: Tensor | None,
     ) -> Tensor:
-        """The criterion's derivative in the logits [S, B, T, C], in rows outside ``where`` that of log p(y|x)."""
+        """The criterion's derivative in the logits [S, B, T, C].
+
+        In rows outside ``where`` it is the derivative of log p(y|x).
+        """
         if criterion == "cross_entropy":
             if towards is not None:
                 return -summed_slope(predictive, torch.where(y >= 0, towards, -1), self.softened)
@@ -225,7 +261,11 @@ class Attacked:
         with torch.enable_grad():
             leaf = predictive.logits.detach().requires_grad_(True)
             leaves = Categorical(leaf)
-            value = CRITERIA[criterion](leaves, y) if towards is None else TOWARDS[criterion](leaves, y, towards)
+            value = (
+                CRITERIA[criterion](leaves, y)
+                if towards is None
+                else TOWARDS[criterion](leaves, y, towards)
+            )
             slope = torch.autograd.grad(value.sum(), leaf)[0]
         if where is None:
             return slope
@@ -236,10 +276,14 @@ class Attacked:
         return predictive if self.shadow is None else Categorical(predictive.logits.to(x.dtype))
 
 
-def _objective(predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
+def _objective(
+    predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None
+) -> Tensor:
     """The criterion, or in rows outside ``where`` log p(y|x) [B]."""
     objective = CRITERIA[criterion](predictive, y)
-    return objective if where is None else torch.where(where, objective, log_likelihood(predictive, y))
+    return (
+        objective if where is None else torch.where(where, objective, log_likelihood(predictive, y))
+    )
 
 
 def _leave_out(slopes: Tensor) -> tuple[Tensor, Tensor]:

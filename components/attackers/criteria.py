@@ -1,6 +1,8 @@
-"""What an attack lowers for the true class, and raises for a target: functions of a predictive and of class numbers.
+"""Criteria that an attack lowers for the true class, or raises for a target class.
 
-Class numbers y are [B, T], negative where a label is missing."""
+They are functions of a predictive and of class numbers y [B, T], negative where a label
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,18 @@ def certainty(predictive: Categorical, y: Tensor) -> Tensor:
     label = y.clamp_min(0)[None, ..., None].expand(*each.shape[:-1], 1)
     own = each.gather(-1, label).squeeze(-1).logsumexp(0)  # log S p(y_t) [B, T]
     odds = own - each.scatter(-1, label, -torch.inf).logsumexp(-1).logsumexp(0)
-    log_loss = torch.where(odds > SURE, -odds, torch.nn.functional.softplus(-odds.clamp_max(SURE)).log())
+    log_loss = torch.where(
+        odds > SURE, -odds, torch.nn.functional.softplus(-odds.clamp_max(SURE)).log()
+    )
     total = torch.where(y >= 0, log_loss, -torch.inf).logsumexp(-1)
     return torch.where((y >= 0).any(-1), -total, 0.0)
 
 
 def temper(logits: Tensor) -> Tensor:
-    """What logits [S, B, T, C] are multiplied by so that those of a row lie at most ``SPREAD`` apart, at most 1: [B]."""
+    """Factor [B], at most 1, that brings the logits of a row within ``SPREAD`` of each other.
+
+    Logits are [S, B, T, C].
+    """
     spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
     return (SPREAD / spread).clamp_max(1.0)
 
@@ -51,21 +58,29 @@ def soften_logits(predictive: Categorical) -> Categorical:
 
 
 def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Tensor:
-    """∂/∂f of Σ_b Σ_t log p(y_bt), written out: [S, B, T, C] like the logits f, which ``soften`` tempers.
+    """∂/∂f of Σ_b Σ_t log p(y_bt) in closed form: [S, B, T, C], like the logits f.
 
-    ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),  w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y.
-    Where softmax(f_s)_y is nearly 1, Σ_{c≠y} softmax(f_s)_c takes the place of 1 − softmax(f_s)_y, which has lost its digits.
+    ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),
+    w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y.  Where softmax(f_s)_y is nearly 1,
+    Σ_{c≠y} softmax(f_s)_c replaces 1 − softmax(f_s)_y, which has lost its digits.
 
-    Attacks soften: logits of a row that lie more than ``SPREAD`` apart are divided by a temperature, so that networks which
-    differ by a factor of their last layer, and decide alike, are attacked alike.  Without it the cross entropy of the more
-    confident one is 0 to the last digit, and its slope nothing: it looks robust without being so.  The price is that the
-    direction in such rows is that of a softened log p(y|x), in which other classes than the nearest count for more.
+    ``soften`` tempers f, as attacks do: logits of a row that lie more than ``SPREAD`` apart
+    are divided by a temperature, so that networks that differ by a factor of their last
+    layer, and decide identically, are attacked identically.  Without it the cross entropy
+    of the more confident network is 0 to the last digit and its slope vanishes: the network
+    looks robust without being so.  The price is that in such rows the direction is the
+    gradient of a softened log p(y|x), in which classes other than the nearest count for
+    more.
 
-    Source: Carlini and Wagner (2016), who divide the logits of a defended network by a temperature; Carlini and Wagner
-    (2017), section V.B, and Croce and Hein (2020), section 4, on the scale of logits and cross entropy; CleverHans, pull
-    request 1175, on gradients below the least length that a normalisation expects."""
-    each = (soften_logits(predictive) if soften else predictive).logits.log_softmax(-1)  # [S, B, T, C]
-    label, weight = y.clamp_min(0)[None, ..., None], (y >= 0).to(each)[None, ..., None]  # [1, B, T, 1]
+    Source: Carlini and Wagner (2016), who divide the logits of a defended network by a
+    temperature; Carlini and Wagner (2017), section V.B, and Croce and Hein (2020), section
+    4, on the scale of logits and cross entropy; CleverHans, pull request 1175, on gradients
+    below the least length that a normalisation expects.
+    """
+    # [S, B, T, C]
+    each = (soften_logits(predictive) if soften else predictive).logits.log_softmax(-1)
+    label = y.clamp_min(0)[None, ..., None]
+    weight = (y >= 0).to(each)[None, ..., None]  # [1, B, T, 1]
     label = label.expand(*each.shape[:-1], 1)
     if len(each) > 1:
         own = each.gather(-1, label)  # log softmax(f_s)_y
@@ -78,7 +93,11 @@ def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Te
 
 
 def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
-    """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
+    """True for each row in which some observed label y [B, T] is not the most probable class.
+
+    Returns:
+        [B] bool.
+    """
     return ((predictive.guess != y) & (y >= 0)).any(-1)
 
 
@@ -90,22 +109,27 @@ def margins(predictive: Categorical, y: Tensor) -> Tensor:
 
 
 def ratios(predictive: Categorical, y: Tensor) -> Tensor:
-    """min_t (z_y − max_{c≠y} z_c)/(z_π1 − z_π3) over the observed labels y [B, T], z the log-probabilities. [B]
+    """min_t (z_y − max_{c≠y} z_c)/(z_π1 − z_π3) over the observed labels y [B, T]: [B].
 
-    π orders the classes of an input from the largest z: minus the difference-of-logits ratio, which neither a shift of
-    the logits changes nor a scale, so that a confident network's gradient does not vanish.  Of a softmax, differences of
-    log-probabilities are those of its logits.
+    z are log-probabilities and π orders the classes of an input from the largest z.  This
+    is minus the difference-of-logits ratio, which is invariant to shifts and scales of the
+    logits, so the gradient of a confident network does not vanish.  For a softmax,
+    differences of log-probabilities are differences of its logits.
 
     Raises:
         Misfit: there are fewer than three classes.
 
-    Source: Croce and Hein (2020), eq. (6)."""
+    Source: Croce and Hein (2020), eq. (6).
+    """
     log_probs = _scores(predictive)
     if log_probs.shape[-1] < 3:
-        raise Misfit("attacker.criterion: dlr compares the first class with the third, and there are two; use margin")
+        raise Misfit(
+            "attacker.criterion: dlr compares the first class with the third, and there are two; use margin"
+        )
     top = log_probs.topk(3, -1).values
     spread = top[..., 0] - top[..., 2]
-    spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)  # zero where the three are equal, and so are the gaps
+    # zero where the three are equal, and so are the gaps
+    spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
     return _least(_gaps(log_probs, y) / spread, y)
 
 
@@ -170,10 +194,14 @@ CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
 
 # The same for attacks that lead each row towards one class of their own choice: cross entropy is that of the class itself.
 TOWARDS: dict[Criterion, Callable[[Categorical, Tensor, Tensor], Tensor]] = {
-    "cross_entropy": lambda predictive, y, other: -certainty(predictive, torch.where(y >= 0, other, -1)),
+    "cross_entropy": lambda predictive, y, other: (
+        -certainty(predictive, torch.where(y >= 0, other, -1))
+    ),
     "margin": towards_margin,
     "dlr": towards_ratio,
 }
 
 # The same order of inputs, on a scale where a confident network's values differ: by it the better of two is kept.
-RANKS: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = CRITERIA | {"cross_entropy": certainty}
+RANKS: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = CRITERIA | {
+    "cross_entropy": certainty
+}

@@ -8,7 +8,9 @@ from torch import Tensor
 from components.contracts.victim import NormName
 
 
-def project_to_plane(x: Tensor, w: Tensor, b: Tensor, bounds: tuple[float, float] | None, norm: NormName) -> Tensor:
+def project_to_plane(
+    x: Tensor, w: Tensor, b: Tensor, bounds: tuple[float, float] | None, norm: NormName
+) -> Tensor:
     """argmin_z ‖z − x‖ over {z : ⟨w, z⟩ + b = 0} inside the bounds; the point of the box nearest to the plane if none is on it.
 
     With m_i how far x_i can go in the direction that leads to the plane, z_i − x_i is min(τ, m_i) in L∞, min(τ |w_i|, m_i)
@@ -23,7 +25,8 @@ def project_to_plane(x: Tensor, w: Tensor, b: Tensor, bounds: tuple[float, float
     Source: Croce and Hein (2019), section 3.1."""
     distance = (w * x).sum(1) + b  # [B]
     direction = -distance.sign().unsqueeze(1) * w.sign()
-    slope, distance = w.abs(), distance.abs().unsqueeze(1)
+    slope = w.abs()
+    distance = distance.abs().unsqueeze(1)
     if bounds is None:
         room = torch.full_like(x, torch.inf)
     else:
@@ -32,7 +35,9 @@ def project_to_plane(x: Tensor, w: Tensor, b: Tensor, bounds: tuple[float, float
     if norm == "l1":
         return x + direction * _greedy(slope, room, distance)
     speed = slope if norm == "l2" else (slope > 0).to(x)  # of a coordinate as τ grows
-    return x + direction * torch.minimum(_level(slope * speed, _ratio(room, speed), distance) * speed, room)
+    return x + direction * torch.minimum(
+        _level(slope * speed, _ratio(room, speed), distance) * speed, room
+    )
 
 
 def _ratio(room: Tensor, speed: Tensor) -> Tensor:
@@ -40,7 +45,7 @@ def _ratio(room: Tensor, speed: Tensor) -> Tensor:
 
 
 def _sum_before(values: Tensor) -> Tensor:
-    """Σ_{j<i} of values [B, D], some of which may be infinite."""
+    """Σ_{j<i} of values [B, D], some of them possibly infinite."""
     return torch.cat([torch.zeros_like(values[:, :1]), values[:, :-1]], 1).cumsum(1)
 
 

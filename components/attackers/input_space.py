@@ -1,6 +1,8 @@
-"""What an input can be: it is moved back there, and perturbations are measured, drawn at random and limited there.
+"""Input spaces: projection of inputs, and size, random draws and limits of perturbations.
 
-A measure is what the size of a perturbation means: a norm, or the number of words that were changed in some way."""
+A measure defines the size of a perturbation: a norm, or the number of words that were
+changed in some way.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ from components.trouble import Doubtful, Misfit
 
 
 class InputSpace(Protocol):
-    """Rows x, x' [B, D] of what an input can be."""
+    """The space of admissible inputs, for rows x, x' [B, D]."""
 
-    smooth: ClassVar[bool]  # a gradient can be followed by small steps, and the simplest black box is noise
+    # a gradient can be followed by small steps, and the simplest black box is noise
+    smooth: ClassVar[bool]
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved to where inputs are."""
@@ -33,7 +36,9 @@ class InputSpace(Protocol):
         """How large the perturbation from x to x' is, [B]."""
         ...
 
-    def at_random(self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator) -> Tensor:
+    def at_random(
+        self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
+    ) -> Tensor:
         """The control: x' as far from x as an attack of that size may go, labels y [B, T], but at random."""
         ...
 
@@ -58,7 +63,8 @@ class InputSpace(Protocol):
         ...
 
 
-FAINT = 1e-3  # share of the largest size below which sizes of inputs in grey levels seem to be meant for [0, 1]
+# share of the largest size below which sizes of inputs in grey levels seem to be meant for [0, 1]
+FAINT = 1e-3
 
 
 def norm_of(measure: Measure) -> NormName:
@@ -85,7 +91,9 @@ class BoxSpace:
     def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
         return NORMS[norm_of(measure)].size(moved - x)
 
-    def at_random(self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator) -> Tensor:
+    def at_random(
+        self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
+    ) -> Tensor:
         """Random signs in L∞, a random point of the sphere in the other norms."""
         return self.clip(x + noise(x, size, norm_of(measure), generator))
 
@@ -96,7 +104,8 @@ class BoxSpace:
         return (self.bounds[1] - self.bounds[0]) * whole[norm_of(measure)]
 
     def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
-        largest, most = max(sizes), self.largest(measure)
+        largest = max(sizes)
+        most = self.largest(measure)
         if self.bounds is not None and largest > most * (1 + 1e-9):
             low, high = self.bounds
             grey = "8/255" if high - low == 1 else f"{(high - low) * 8 / 255:.3g}"
@@ -105,7 +114,11 @@ class BoxSpace:
                 f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. {grey} for 8 of 255 grey "
                 "levels"
             )
-        if self.bounds is not None and 0 < largest < FAINT * most and self.bounds[1] - self.bounds[0] > 2:
+        if (
+            self.bounds is not None
+            and 0 < largest < FAINT * most
+            and self.bounds[1] - self.bounds[0] > 2
+        ):
             low, high = self.bounds
             warnings.warn(
                 Doubtful(
@@ -128,7 +141,10 @@ class BoxSpace:
 
 @dataclass(frozen=True)
 class WordSpace:
-    """D words, each of which is in a mail (1) or not (0); class 1 is the one that attackers change."""
+    """D words, each present in a mail (1) or not (0).
+
+    Class 1 is the one that attackers change.
+    """
 
     smooth: ClassVar[bool] = False
     inputs: int  # D
@@ -139,9 +155,13 @@ class WordSpace:
     def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
         return (moved != x).sum(1)
 
-    def at_random(self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator) -> Tensor:
+    def at_random(
+        self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
+    ) -> Tensor:
         """As many words as the attack may change, of those that it can change."""
-        return random_changes(x, y, int(size), "insertion" if measure == "insertion" else "flip", generator)
+        return random_changes(
+            x, y, int(size), "insertion" if measure == "insertion" else "flip", generator
+        )
 
     def largest(self, measure: Measure) -> float:
         return float(self.inputs)
@@ -158,7 +178,7 @@ class WordSpace:
 
 
 def input_space(problem: Supervised) -> BoxSpace | WordSpace:
-    """What the inputs of a problem can be."""
+    """The input space of a problem."""
     if problem.domain == "binary":
         return WordSpace(problem.n_inputs)
     return BoxSpace(problem.bounds, problem.n_inputs)
@@ -167,6 +187,8 @@ def input_space(problem: Supervised) -> BoxSpace | WordSpace:
 def noise(x: Tensor, size: float, norm: NormName, generator: torch.Generator) -> Tensor:
     """Noise of one length, like x: random signs in L∞, a random point of the sphere in the other norms."""
     if norm == "linf":
-        return size * (torch.randint(2, x.shape, generator=generator, device=x.device).to(x) * 2 - 1)
+        return size * (
+            torch.randint(2, x.shape, generator=generator, device=x.device).to(x) * 2 - 1
+        )
     delta = NORMS[norm].start(x, 1.0, generator)
     return size * delta / NORMS[norm].size(delta).unsqueeze(1).clamp_min(TINY)

@@ -1,6 +1,7 @@
-"""The three hooks by which gradient attacks differ between norms: where they start, how they step, how they are held back.
+"""Norms of gradient attacks: three hooks for start, step and projection.
 
-δ [B, D] is the perturbation; every function treats rows alone."""
+δ [B, D] is the perturbation; every function treats rows independently.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,12 @@ class Norm:
     """‖δ‖ and the three hooks of an attack inside the ball ‖δ‖ ≤ ε."""
 
     size: Callable[[Tensor], Tensor]  # [B, D] -> [B]
-    start: Callable[[Tensor, float, torch.Generator], Tensor]  # like [B, D], ε -> uniform in the ball [B, D]
-    steepest: Callable[[Tensor], Tensor]  # ascent direction of length at most one for a gradient [B, D]
-    project: Callable[[Tensor, float], Tensor]  # nearest point of the ball in L2, a new tensor [B, D]
+    # like [B, D], ε -> uniform in the ball [B, D]
+    start: Callable[[Tensor, float, torch.Generator], Tensor]
+    # ascent direction of length at most one for a gradient [B, D]
+    steepest: Callable[[Tensor], Tensor]
+    # nearest point of the ball in L2, a new tensor [B, D]
+    project: Callable[[Tensor, float], Tensor]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Ball:
     bounds: tuple[float, float] | None
 
     def of(self, rows: Tensor) -> Ball:
-        """That of some of the rows."""
+        """The ball restricted to some of the rows."""
         return replace(self, origin=self.origin[rows])
 
     def hold(self, moved: Tensor) -> Tensor:
@@ -53,7 +57,7 @@ class Box:
     high: Tensor  # [B, D]
 
     def of(self, rows: Tensor) -> Box:
-        """That of some of the rows."""
+        """The box restricted to some of the rows."""
         return Box(self.low[rows], self.high[rows])
 
     def hold(self, moved: Tensor) -> Tensor:
@@ -61,31 +65,44 @@ class Box:
         return moved.clamp_(self.low, self.high)
 
 
-def room(name: NormName, origin: Tensor, eps: float, bounds: tuple[float, float] | None) -> Ball | Box:
-    """Where an attack on the rows x [B, D] may go."""
+def room(
+    name: NormName, origin: Tensor, eps: float, bounds: tuple[float, float] | None
+) -> Ball | Box:
+    """Feasible set of an attack on the rows x [B, D]."""
     if name != "linf":
         return Ball(NORMS[name], origin, eps, bounds)
-    low, high = origin - eps, origin + eps
+    low = origin - eps
+    high = origin + eps
     return Box(low, high) if bounds is None else Box(low.clamp_(*bounds), high.clamp_(*bounds))
 
 
 def scale(gradient: Tensor) -> Tensor:
-    """For each row of [..., D] the power of two that leaves its largest entry in [1, 2), 1 for a row of zeros: [..., 1].
+    """Power of two per row that leaves the largest entry in [1, 2): [..., D] -> [..., 1].
 
-    Divided by it a gradient keeps all digits and its direction.  Undivided, squares of entries below 1e-19 are 0 in
-    float32, and a gradient whose length is 0 leads nowhere."""
+    It is 1 for a row of zeros.  Divided by it a gradient keeps all digits and its
+    direction.  Undivided, squares of entries below 1e-19 are 0 in float32, and a gradient
+    of length 0 leads nowhere.
+    """
     largest = gradient.abs().amax(-1, keepdim=True)
-    return torch.where(largest > 0, largest / (2 * largest.frexp().mantissa), 1.0)  # a mantissa is in [1/2, 1)
+    # a mantissa is in [1/2, 1)
+    return torch.where(largest > 0, largest / (2 * largest.frexp().mantissa), 1.0)
 
 
 def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Drawn in float64 whatever the format of ``like``, so that networks in both formats are attacked from one start."""
-    return torch.rand(like.shape, generator=generator, dtype=torch.float64, device=like.device).to(like.dtype)
+    """Uniform draws in float64, independent of the format of ``like``.
+
+    Networks in both formats are therefore attacked from one start.
+    """
+    return torch.rand(like.shape, generator=generator, dtype=torch.float64, device=like.device).to(
+        like.dtype
+    )
 
 
 def gaussian(like: Tensor, generator: torch.Generator) -> Tensor:
     """N(0, 1) like [B, D], drawn in float64 as ``_uniform`` draws."""
-    return torch.randn(like.shape, generator=generator, dtype=torch.float64, device=generator.device).to(like)
+    return torch.randn(
+        like.shape, generator=generator, dtype=torch.float64, device=generator.device
+    ).to(like)
 
 
 def _radii(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -18,7 +18,7 @@ SHOWN = 12  # names of classes in a complaint
 
 
 def _as_label(value: object) -> object:
-    """What YAML reads as true, false or 2.5 is a label as a file has it."""
+    """Convert a value that YAML reads as true, false or 2.5 to the label in the file."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -51,7 +51,9 @@ class Targeted(BaseModel):
         if self.target is None or self._number is not None or not isinstance(problem, Supervised):
             return self
         informed = self.model_copy()
-        informed._number = class_number(self.target, problem.classes, problem.name, "attacker.target")
+        informed._number = class_number(
+            self.target, problem.classes, problem.name, "attacker.target"
+        )
         return informed
 
     def check_target(self, problem: Problem, key: str) -> None:
@@ -69,13 +71,21 @@ def class_number(label: int | str, classes: Sequence[str], data: str, key: str) 
     Raises:
         Misfit: no class has that label."""
     for number, name in enumerate(classes):
-        if str(label) == name or _equal_numbers(str(label), name) or label == name.lower() in ("true", "false"):
+        if (
+            str(label) == name
+            or _equal_numbers(str(label), name)
+            or label == name.lower() in ("true", "false")
+        ):
             return number
     plain = list(classes) == [str(i) for i in range(len(classes))]
     shown = (
-        f"0 to {len(classes) - 1}" if plain else ", ".join(classes[:SHOWN]) + (", …" if len(classes) > SHOWN else "")
+        f"0 to {len(classes) - 1}"
+        if plain
+        else ", ".join(classes[:SHOWN]) + (", …" if len(classes) > SHOWN else "")
     )
-    raise Misfit(f"{key}={label}: {data} has classes {shown}; name one of these, or null for any but the true one")
+    raise Misfit(
+        f"{key}={label}: {data} has classes {shown}; name one of these, or null for any but the true one"
+    )
 
 
 def _equal_numbers(one: str, other: str) -> bool:

@@ -29,9 +29,13 @@ class AutoregressiveBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        p, like, times = self.lags, facts.like, len(facts.like)
+        p = self.lags
+        like = facts.like
+        times = len(facts.like)
         if p >= times:
-            raise Misfit(f"{facts.where}.lags={p}: there are {times} times to learn them from; ask for fewer")
+            raise Misfit(
+                f"{facts.where}.lags={p}: there are {times} times to learn them from; ask for fewer"
+            )
         eye = torch.eye(p).to(like)
         phi = Dynamics(
             names=tuple(f"ar_{j + 1}" for j in range(p)),

@@ -14,15 +14,18 @@ from components.registry import register
 
 @register("block", "koyck")
 class KoyckBlock(Block):
-    """Koyck's form: y has κ (y_{t−1} − c) + Σ_i q_i u_{i,t−1}, with spike and slab on κ (``y_lag``) and q.
+    """Koyck's form: y has κ (y_{t−1} − c) + Σ_i q_i u_{i,t−1}, with spike and slab on κ and q.
 
-    Most likely what the thesis fitted, for bsts takes no inputs into its autoregressive state: "y_AR" stands among its
-    coefficients.  A time whose predecessor is missing is passed over; c is the first observation.  No states, c + 1 columns;
-    the slab is that of ``regression``.
+    κ is ``y_lag``.  This is most likely what the thesis fitted, for bsts takes no inputs
+    into its autoregressive state: "y_AR" appears among its coefficients.  A time with a
+    missing predecessor is skipped; c is the first observation.  There are no states and
+    c + 1 columns; the slab is the one of ``regression``.
 
-    Raises Misfit where there are no inputs, or none of that name.
+    Raises:
+        Misfit: there are no inputs, or none of that name.
 
-    Source: Gallego (2021), section 1.2.2 and Table 1.2; Koyck (1954)."""
+    Source: Gallego (2021), section 1.2.2 and Table 1.2; Koyck (1954).
+    """
 
     inputs: list[str] | None
     inclusion: dict[str, Probability]
@@ -39,4 +42,6 @@ class KoyckBlock(Block):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
-        return Terms.without_states("koyck", select_columns(self, facts, names, before, lag=0), facts.like)
+        return Terms.without_states(
+            "koyck", select_columns(self, facts, names, before, lag=0), facts.like
+        )

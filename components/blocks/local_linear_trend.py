@@ -1,4 +1,4 @@
-"""A level and a slope, both of which wander."""
+"""A stochastic level with a stochastic slope."""
 
 from __future__ import annotations
 

@@ -15,15 +15,20 @@ from components.registry import register
 
 @register("block", "nerlove_arrow")
 class NerloveArrowBlock(Block):
-    """Nerlove and Arrow's goodwill: y has A_t, A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ²), spike and slab on q.
+    """Nerlove and Arrow's goodwill A_t, a decaying stock of spending, as a term of y.
 
-    What is spent at t moves y from t + 1 on; at once by q, in the long run by q/δ.  Written A_t = A⁰_t + Σ_i q_i s_it with the
-    stocks s_{i,t+1} = (1 − δ) s_it + u_it, s_i1 = 0: one state A⁰, which nobody pays for, and c columns, whose q are drawn with
-    all other coefficients.  1 − δ is uniform on (0, 1); the slab is that of ``regression`` with u in the place of X.
+    y has A_t, A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ²), spike and slab on q.
+    Spending at t moves y from t + 1 on; immediately by q, in the long run by q/δ.  Written
+    A_t = A⁰_t + Σ_i q_i s_it with the stocks s_{i,t+1} = (1 − δ) s_it + u_it, s_i1 = 0: one
+    state A⁰, which no spending feeds, and c columns, with q drawn with all other
+    coefficients.  1 − δ is uniform on (0, 1); the slab is the one of ``regression`` with u
+    in the place of X.
 
-    Raises Misfit where there are no inputs, or none of that name.
+    Raises:
+        Misfit: there are no inputs, or none of that name.
 
-    Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962)."""
+    Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962).
+    """
 
     inputs: list[str] | None
     inclusion: dict[str, Probability]
@@ -37,7 +42,8 @@ class NerloveArrowBlock(Block):
 
     def terms(self, facts: Facts) -> Terms:
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
-        names, like = [facts.u_names[j] for j in places], facts.like
+        names = [facts.u_names[j] for j in places]
+        like = facts.like
 
         def flows(beside: Covariates) -> Tensor:
             assert beside.u is not None

@@ -37,4 +37,6 @@ class RegressionBlock(Block):
         names = [facts.x_names[j] for j in places]
         rows, units = standardise_columns(facts, places, self.standardise)
         regressors = select_columns(self, facts, names, rows)
-        return Terms.without_states("regression", regressors, facts.like, dict(zip(names, units, strict=True)))
+        return Terms.without_states(
+            "regression", regressors, facts.like, dict(zip(names, units, strict=True))
+        )

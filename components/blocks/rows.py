@@ -1,4 +1,4 @@
-"""Rows of F, and columns, as functions of what stands beside a series."""
+"""Rows of F, and columns, as functions of the covariates of a series."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[R
                 f"{facts.where}: {facts.x_names[place]} is constant over the times seen; leave it out of columns"
             )
     if not asked:
-        mean, sd = torch.zeros_like(mean), torch.ones_like(sd)
+        mean = torch.zeros_like(mean)
+        sd = torch.ones_like(sd)
 
     def rows(beside: Covariates) -> Tensor:
         assert beside.x is not None

@@ -30,7 +30,8 @@ class SeasonalBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        p, like = self.period, facts.like
+        p = self.period
+        like = facts.like
         facts.check_period(p)
         G = torch.diag(like.new_ones(p - 2), -1)
         G[0] = -1.0

@@ -13,7 +13,7 @@ from components.trouble import Misfit
 
 
 class Selecting(Protocol):
-    """Keys of a block whose columns are in or out."""
+    """Keys of a block with columns that are included or excluded."""
 
     @property
     def inclusion(self) -> dict[str, float]: ...
@@ -44,22 +44,32 @@ def select_columns(
         names=tuple(names),
         columns=columns,
         inclusion=inclusion(facts, names, block.inclusion, block.expected_size),
-        precision=slab_precision(facts, names, columns(facts.seen), block.information, block.shrinkage),
+        precision=slab_precision(
+            facts, names, columns(facts.seen), block.information, block.shrinkage
+        ),
         fades=fades,
         lag=lag,
     )
 
 
-def inclusion(facts: Facts, names: list[str], given: Mapping[str, float], expected_size: float | None) -> Tensor:
-    """π of each column [p]: as given by name, the others alike, so that as many of them as expected are in (None: all).
+def inclusion(
+    facts: Facts, names: list[str], given: Mapping[str, float], expected_size: float | None
+) -> Tensor:
+    """Inclusion probabilities π of the columns [p].
+
+    They are as given by name, and equal for the others, so that the expected number of
+    these is included (None: all).
 
     Raises:
-        Misfit: a name that is none of the columns, or more expected than there are.
+        Misfit: a name matches no column, or more columns are expected than there are.
 
-    Source: Gallego (2021), section 1.2.2."""
+    Source: Gallego (2021), section 1.2.2.
+    """
     for name in given:
         if name not in names:
-            raise Misfit(f"{facts.where}.inclusion.{name}: no such column; there are {', '.join(names)}")
+            raise Misfit(
+                f"{facts.where}.inclusion.{name}: no such column; there are {', '.join(names)}"
+            )
     others = len(names) - len(given)
     if expected_size is not None and expected_size > others > 0:
         raise Misfit(
@@ -70,7 +80,9 @@ def inclusion(facts: Facts, names: list[str], given: Mapping[str, float], expect
     return facts.like.new_tensor([given.get(name, each) for name in names])
 
 
-def slab_precision(facts: Facts, names: list[str], columns: Tensor, information: float, shrinkage: float) -> Tensor:
+def slab_precision(
+    facts: Facts, names: list[str], columns: Tensor, information: float, shrinkage: float
+) -> Tensor:
     """Ω = κ/n ((1 − w) XᵀX + w diag XᵀX) of columns [n, p]; times with an unknown number are left out.
 
     Raises:
@@ -79,6 +91,8 @@ def slab_precision(facts: Facts, names: list[str], columns: Tensor, information:
     Source: Scott and Varian (2014)."""
     X = columns[~columns.isnan().any(1)]
     gram = X.mT @ X / max(len(X), 1)
-    if idle := [name for name, square in zip(names, gram.diagonal().tolist(), strict=True) if not square > 0]:
+    if idle := [
+        name for name, square in zip(names, gram.diagonal().tolist(), strict=True) if not square > 0
+    ]:
         raise Misfit(f"{facts.where}: {idle[0]} is 0 at all times that are seen; leave it out")
     return information * ((1 - shrinkage) * gram + shrinkage * torch.diag(gram.diagonal()))

@@ -1,4 +1,4 @@
-"""A level whose slope returns to a mean: a trend that can be trusted further ahead."""
+"""A level with a mean-reverting slope: a trend that can be trusted further ahead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class SemilocalTrendBlock(Block):
             rows=constant(like.new_tensor([1.0, 0.0, 0.0])),
             G=like.new_tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
             mean=like.new_tensor([facts.centre, 0.0, 0.0]),
-            sd=facts.scale * like.new_tensor([self.initial_sd, self.initial_slope_sd, self.mean_slope_sd]),
+            sd=facts.scale
+            * like.new_tensor([self.initial_sd, self.initial_slope_sd, self.mean_slope_sd]),
             scales=facts.noises(("level_sd", "slope_sd"), self.guess, self.df, self.upper),
             transitions=(back,),
         )

@@ -35,19 +35,27 @@ class TrigonometricBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        p, like = self.period, facts.like
+        p = self.period
+        like = facts.like
         facts.check_period(p)
         if 2 * self.harmonics > p:
-            raise Misfit(f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has {int(p // 2)} at most")
+            raise Misfit(
+                f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has {int(p // 2)} at most"
+            )
         waves = [2 * math.pi * j / p for j in range(1, self.harmonics + 1)]
         G = torch.block_diag(
-            *(like.new_tensor([[math.cos(w), math.sin(w)], [-math.sin(w), math.cos(w)]]) for w in waves)
+            *(
+                like.new_tensor([[math.cos(w), math.sin(w)], [-math.sin(w), math.cos(w)]])
+                for w in waves
+            )
         )
         d = 2 * self.harmonics - (2 * self.harmonics == p)
         label = f"season_{p:g}"
         return Terms(
             label=label,
-            states=tuple(f"{label}_{'cos' if j % 2 == 0 else 'sin'}_{j // 2 + 1}" for j in range(d)),
+            states=tuple(
+                f"{label}_{'cos' if j % 2 == 0 else 'sin'}_{j // 2 + 1}" for j in range(d)
+            ),
             rows=constant(like.new_tensor([1.0 - j % 2 for j in range(d)])),
             G=G[:d, :d],
             mean=like.new_zeros(d),

@@ -1,1 +1,4 @@
-"""What the parts of a run ask of each other: roles, capabilities, posteriors, problems, random streams."""
+"""Interfaces between the parts of a run.
+
+They are roles, capabilities, posteriors, problems and random streams.
+"""

@@ -13,7 +13,14 @@ from components.contracts.problems import Domain
 from components.contracts.roles import Component, Inference, Model, Problem
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
-from components.contracts.victim import Against, Criterion, Expectation, FilterVictim, Measure, Victim
+from components.contracts.victim import (
+    Against,
+    Criterion,
+    Expectation,
+    FilterVictim,
+    Measure,
+    Victim,
+)
 
 Knowledge = Literal["white box", "grey box", "black box"]
 
@@ -22,23 +29,26 @@ S = TypeVar("S")  # what an opponent remembers
 
 
 class Evasion(Component):
-    """An attacker who changes the inputs of a classifier within a ball of size ε.
+    """An attacker that changes the inputs of a classifier within a ball of size ε.
 
-    The sizes that he is evaluated at belong to the run (``evaluation.threat``): the key ``eps`` beside his own says them,
-    and ``perturb`` is told one.  What else an evaluation or a defence wants to know of him are the methods below, of
-    which an attack made of others asks those."""
+    The sizes of an evaluation belong to the run (``evaluation.threat``): the key ``eps``
+    next to the attacker's own keys sets them, and ``perturb`` receives one.  The methods
+    below answer all other questions of an evaluation or a defence; an attack composed of
+    others forwards these to its members.
+    """
 
     action: ClassVar[str] = "evasion"
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False  # True: those inside it may have no sizes of their own
-    domain: ClassVar[Domain | None] = "continuous"  # of the inputs that it can attack; None: those inside it say
+    # of the inputs that it can attack; None: those inside it say
+    domain: ClassVar[Domain | None] = "continuous"
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
 
     def measure(self) -> Measure:
-        """What the size of its perturbations is."""
+        """Measure of the size of its perturbations."""
         return "linf" if self.inputs() == "continuous" else "flip"
 
     def inputs(self) -> Domain:
@@ -48,19 +58,19 @@ class Evasion(Component):
         return self.domain
 
     def knowledge_used(self) -> Knowledge:
-        """What it knows of the victim."""
+        """Knowledge that the attacker has of the victim."""
         return self.knowledge
 
     def expects(self) -> Expectation:
-        """The expectation over a victim's draws whose gradient it follows."""
+        """Expectation over a victim's draws that supplies the gradient."""
         return "predictive"
 
     def follows(self) -> Criterion:
-        """What it lowers for the true class."""
+        """Criterion that the attacker lowers for the true class."""
         return "cross_entropy"
 
     def looks_at(self) -> Against:
-        """Whose predictions it is aimed at, where the victim is a defence."""
+        """Predictions that the attack targets if the victim is a defence."""
         return "defended"
 
     def aims(self) -> frozenset[int | str | None]:
@@ -74,16 +84,24 @@ class Evasion(Component):
             Misfit: one of them is not."""
 
     def iterates(self) -> bool:
-        """Whether it takes several steps away from the true class, which are to be no weaker than a single one."""
+        """True if the attack takes several steps away from the true class.
+
+        Several steps must be no weaker than a single one.
+        """
         return False
 
     def with_problem(self, problem: Problem, rng: Rng) -> Evasion:
-        """This attacker once he has learnt from the problem what he needs (a surrogate, the number of a class); most need
-        nothing."""
+        """This attacker after it has learnt what it needs from the problem.
+
+        Examples are a surrogate and the number of a class; most attackers need nothing.
+        """
         return self
 
     def relentless(self) -> Evasion:
-        """This attacker, who does not stop where an input first errs: one whose success is judged elsewhere."""
+        """This attacker without the stop at the first error of an input.
+
+        It is for attackers with success judged elsewhere.
+        """
         return self
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
@@ -93,7 +111,7 @@ class Evasion(Component):
 
 @runtime_checkable
 class TrainsSurrogate(Protocol):
-    """An attacker who trains a model of his own, on which the attacks inside him are computed."""
+    """An attacker that trains its own model, on which the attacks inside it are computed."""
 
     @property
     def surrogate(self) -> Model: ...
@@ -108,53 +126,56 @@ class Contamination(Component):
     action: ClassVar[str] = "contamination"
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     targets: ClassVar[frozenset[str] | None] = None
-    offers: ClassVar[frozenset[str]] = frozenset()  # ``noise_law``, where the law of the corrupted noise is known
+    # ``noise_law``, where the law of the corrupted noise is known
+    offers: ClassVar[frozenset[str]] = frozenset()
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A corrupted copy of the observations [R, T, dy], drawn from ``rng.attack`` alone.
+        """A corrupted copy of the observations [R, T, dy], drawn from ``rng.attack`` only.
 
         Raises:
-            Misfit: it needs to know of the clean series what is not known.
+            Misfit: the attacker needs facts about the clean series that are not known.
         """
         raise TypeError(f"{type(self).__name__} has no corrupt")
 
 
 @runtime_checkable
 class Corruptible(Problem[Q], Protocol[Q]):
-    """A problem whose observations an attacker can corrupt once, before any inference."""
+    """A problem with observations that an attacker can corrupt once, before any inference."""
 
     def attack(self, attacker: Contamination, rng: Rng) -> Problem: ...
 
 
 class Injection(Component):
-    """An attacker who shifts the observations that a filter sees within a budget ε, to raise its error.
+    """An attacker that shifts a filter's observations within a budget ε, to raise its error.
 
-    The budgets that he is evaluated at belong to the run, as those of an evasion attacker."""
+    The budgets of an evaluation belong to the run, as for an evasion attacker.
+    """
 
     action: ClassVar[str] = "injection"
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     targets: ClassVar[frozenset[str] | None] = None
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False
-    follows_gradient: ClassVar[bool] = False  # of the model in its inputs; that of the filter is its own
+    # of the model in its inputs; that of the filter is its own
+    follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
 
     def measure(self) -> Measure:
-        """What the size of a shift is, at every time by itself."""
+        """Measure of the size of a shift, at each time separately."""
         return "l2"
 
     def knowledge_used(self) -> Knowledge:
-        """What he knows of the filter."""
+        """Knowledge that the attacker has of the filter."""
         return self.knowledge
 
     def raises(self) -> Literal["rmse", "nmse"]:
-        """The error of the filtered states that he raises."""
+        """Error of the filtered states that the attacker raises."""
         return "rmse"
 
     def follows_through(self) -> int:
-        """Number of times through which he follows an error back."""
+        """Number of times through which the attacker follows an error back."""
         raise TypeError(f"{type(self).__name__} does not say how far he follows an error back")
 
     def noise_unit(self) -> float | None:
@@ -162,54 +183,68 @@ class Injection(Component):
         return None
 
     def references(self) -> dict[str, Injection]:
-        """Attackers at the same times by which he is judged: "one step", "black box", "random signs"."""
+        """Reference attackers at the same times: "one step", "black box", "random signs".
+
+        The attacker is judged against them.
+        """
         raise TypeError(f"{type(self).__name__} has no references")
 
     def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
-        """The times that he may shift [R, T] bool."""
+        """Times that the attacker may shift [R, T] bool."""
         raise TypeError(f"{type(self).__name__} has no struck")
 
     def shift(self, victim: FilterVictim, rng: Rng, eps: float, found: Tensor | None) -> Tensor:
-        """Shifts u [R, T, dy] in units of the noise, ‖u_t‖ ≤ ε; ``found`` are those that he found at a smaller budget."""
+        """Shifts u [R, T, dy] in units of the noise, ‖u_t‖ ≤ ε.
+
+        ``found`` are the attacker's shifts from a smaller budget.
+        """
         raise TypeError(f"{type(self).__name__} has no shift")
 
 
 class Opponent(Component, Generic[S]):
-    """A player whom the decision maker meets in a game; what he remembers is a part of the inference's state."""
+    """A player that the decision maker meets in a game.
+
+    The opponent's memory is part of the inference's state.
+    """
 
     action: ClassVar[str] = "adversary"
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
     targets: ClassVar[frozenset[str] | None] = None
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
-    third_party: ClassVar[bool] = False  # he plays no seat and faces nobody: what he does is a rate of tax
+    # he plays no seat and faces nobody: what he does is a rate of tax
+    third_party: ClassVar[bool] = False
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
-        """Who plays each of the seats for opponents: he himself, unless he leads others."""
+        """Players of the opponents' seats: the opponent itself, unless it leads others."""
         return [self] * seats
 
     def reset(self, seat: Seat, rng: Rng) -> S:
-        """What he remembers before the first episode.
+        """The opponent's memory before the first episode.
 
         Raises:
-            Misfit: he cannot play on that seat.
+            Misfit: the opponent cannot play on that seat.
         """
         raise TypeError(f"{type(self).__name__} has no reset")
 
     def act(self, state: S, turn: Turn, rng: Rng) -> Tensor:
-        """His actions b [R] long, chosen without seeing hers; of a third party rates of tax [R]."""
+        """The opponent's actions b [R] long, chosen without seeing the decision maker's.
+
+        For a third party: tax rates [R].
+        """
         raise TypeError(f"{type(self).__name__} has no act")
 
     def observe(self, state: S, move: Move) -> S:
-        """What he remembers after a move."""
+        """The opponent's memory after a move."""
         raise TypeError(f"{type(self).__name__} has no observe")
 
 
 @runtime_checkable
 class TellsPolicy(Protocol):
-    """An opponent of whom can be asked how he will choose."""
+    """An opponent that can report its policy."""
 
-    def policy_in(self, state: Any, s: Tensor, episode: int) -> Tensor: ...  # probabilities of his actions in s [R, B]
+    # probabilities of his actions in s [R, B]
+    def policy_in(self, state: Any, s: Tensor, episode: int) -> Tensor: ...
 
 
 Attacker = Evasion | Contamination | Injection | Opponent

@@ -1,5 +1,8 @@
-"""What is checked of a finished run, beside its scores: how it was sampled or trained, how it was attacked, and that what is
-held against each other has one shape: arrays that differ would be broadcast, and the score be of nothing."""
+"""Post-run checks: how a run was sampled or trained, how it was attacked, and shapes.
+
+Arrays that are compared must have one shape: arrays that differ would be broadcast,
+and the score would be meaningless.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from components.trouble import Misfit
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
 FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged
-TRACED = frozenset({"ess", "elbo", "discriminator_loss"})  # information of steps that checks ask for in the end
-Trace = Sequence[tuple[int, Mapping[str, Any]]]  # (step, what it said: numbers, or one for each replicate), as recorded
+# information of steps that checks ask for in the end
+TRACED = frozenset({"ess", "elbo", "discriminator_loss"})
+# (step, what it said: numbers, or one for each replicate), as recorded
+Trace = Sequence[tuple[int, Mapping[str, Any]]]
 
 
 class Check(NamedTuple):
@@ -41,7 +46,10 @@ class Response:
 
 @runtime_checkable
 class RespondsToGradient(Protocol[S]):
-    """An inference method of which ``evaluation.stability`` asks whether its steps are small enough for the curvature."""
+    """An inference method that ``evaluation.stability`` can check.
+
+    The check tests whether its steps are small enough for the curvature.
+    """
 
     def response(self, state: S) -> Response: ...  # of the largest step since draws are kept
 
@@ -54,7 +62,7 @@ class HasShape(Protocol):
 
 
 def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
-    """Compares the shape of predictions, draws or estimates with that of the truth before they are scored.
+    """Compare the shape of predictions, draws or estimates with the truth before scoring.
 
     Args:
         what: the name of the given array in the message, as "the filtered states".
@@ -62,9 +70,12 @@ def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
         expected: its size along each dimension; None: any.
 
     Raises:
-        Misfit: the shapes differ."""
+        Misfit: the shapes differ.
+    """
     sizes = tuple(given.shape)
-    fits = len(sizes) == len(expected) and all(e is None or s == e for s, e in zip(sizes, expected, strict=True))
+    fits = len(sizes) == len(expected) and all(
+        e is None or s == e for s, e in zip(sizes, expected, strict=True)
+    )
     if not fits:
         asked = " × ".join("any" if e is None else str(e) for e in expected)
         found = " × ".join(map(str, sizes)) or "a single number"
@@ -75,9 +86,16 @@ def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
 
 
 def check_same_shape(what: str, given: HasShape, truth: HasShape) -> None:
-    """``check_shape`` against another array, whose first size may be 1: one truth for all replicates.
+    """Apply ``check_shape`` against another array.
+
+    The first size of that array may be 1: one truth for all replicates.
 
     Raises:
-        Misfit: the shapes differ."""
+        Misfit: the shapes differ.
+    """
     first, *others = truth.shape if len(truth.shape) else (1,)
-    check_shape(what, given, *([None if first == 1 and others else first, *others] if len(truth.shape) else []))
+    check_shape(
+        what,
+        given,
+        *([None if first == 1 and others else first, *others] if len(truth.shape) else []),
+    )

@@ -25,14 +25,17 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
 
     Returns:
         f [..., C], C ≥ 2."""
-    tiny, below_one = torch.finfo(values.dtype).tiny, torch.finfo(values.dtype).eps / 2
+    tiny = torch.finfo(values.dtype).tiny
+    below_one = torch.finfo(values.dtype).eps / 2
     if values.shape[-1] > 1:
         if outputs == "probabilities":
             return values.clamp_min(tiny).log()
         impossible = values.isneginf()
         if not bool(impossible.any()):
             return values
-        return torch.where(impossible, values.detach().amax(-1, keepdim=True) + math.log(tiny), values)
+        return torch.where(
+            impossible, values.detach().amax(-1, keepdim=True) + math.log(tiny), values
+        )
     if outputs == "probabilities":
         values = values.clamp_min(tiny).log() - (1 - values).clamp_min(below_one).log()
     elif outputs == "log_probabilities":
@@ -42,10 +45,13 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
 
 
 def likeness(values: Tensor) -> Likeness | None:
-    """What outputs of many inputs look like where they are no logits; None: like logits, or there are too few to say.
+    """Apparent kind of the outputs of many inputs, if they are not logits.
+
+    None: like logits, or there are too few to say.
 
     Args:
-        values: [..., C], or [..., 1] of one output for a binary label."""
+        values: [..., C], or [..., 1] of one output for a binary label.
+    """
     if values.numel() == 0 or not bool(torch.isfinite(values).all()):
         return None
     if not bool((values != 0).any()):  # as a network whose last layer begins at zero answers

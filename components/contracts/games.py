@@ -1,7 +1,8 @@
-"""What passes between a game, the decision maker (she, actions a) and her opponents (he, threats b).
+"""Data exchanged by a game, the decision maker (actions a) and its opponents (threats b).
 
-R replicates are played at once.  A state s is the number of a row of a table [R] long, or any tensor [R, …] of which an
-environment gives ``features``."""
+R replicates are played in parallel.  A state s is the number of a row of a table [R]
+long, or any tensor [R, …] for which an environment gives ``features``.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +20,31 @@ if TYPE_CHECKING:
 
 
 class OpponentEnds(NamedTuple):
-    """Which opponents took part in a move, and whose part in the game ended with it."""
+    """Opponents that took part in a move, and those that ended their part in the game with it."""
 
     present: Tensor  # [R, M] bool: the opponent was in the game and acted
     done: Tensor  # [R, M] bool: a true end for the opponent: nothing comes after
 
 
 class Outcome(NamedTuple):
-    """What a move leads to."""
+    """Outcome of a move."""
 
     r_a: Tensor  # her reward [R]
     r_b: Tensor  # that of each opponent, as she believes it to be [R, M]
     s_next: Tensor  # s' [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game ends one
     given: Tensor | None = (
-        None  # [R] mean over the players of what was given from outside, which is no welfare; None: 0
+        # [R] mean over the players of what was given from outside, which is no welfare; None: 0
+        None
     )
-    truncated: Tensor | None = None  # [R] bool: the episode stops at s', though it could go on; None: never
-    opponents: OpponentEnds | None = None  # None: all of them play as long as the decision maker does
+    # [R] bool: the episode stops at s', though it could go on; None: never
+    truncated: Tensor | None = None
+    # None: all of them play as long as the decision maker does
+    opponents: OpponentEnds | None = None
 
 
 class Shown(NamedTuple):
-    """What opponents see of an action of hers."""
+    """The part of the decision maker's action that opponents see."""
 
     targets: Tensor  # weights on K targets [R, K]
     seen: Tensor | None  # [R] bool: whether they see anything; None: all replicates do
@@ -70,9 +74,11 @@ class Environment(Protocol):
     @property
     def dtype(self) -> torch.dtype: ...
 
-    def reset(self, replicates: int, generator: torch.Generator) -> Tensor: ...  # where an episode begins [R, …]
+    # where an episode begins [R, …]
+    def reset(self, replicates: int, generator: torch.Generator) -> Tensor: ...
 
-    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome: ...  # a [R], b [R, M]
+    # a [R], b [R, M]
+    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome: ...
 
     def observe(self, s: Tensor, a: Tensor) -> Shown: ...  # what opponents see of her action a
 
@@ -81,7 +87,7 @@ class Environment(Protocol):
 
 @runtime_checkable
 class NumberedStates(Protocol):
-    """An environment whose states are the numbers 0 … n_states − 1: what tables need."""
+    """An environment with the states 0 … n_states − 1, as tables need."""
 
     @property
     def n_states(self) -> int: ...
@@ -89,9 +95,10 @@ class NumberedStates(Protocol):
 
 @runtime_checkable
 class Marked(Protocol):
-    """An environment whose features are ones at a few places and zeros elsewhere."""
+    """An environment with features that are ones at a few places and zeros elsewhere."""
 
-    def marks(self, s: Tensor) -> Tensor: ...  # where among the F features the ones are [R, n] long; F: nowhere
+    # where among the F features the ones are [R, n] long; F: nowhere
+    def marks(self, s: Tensor) -> Tensor: ...
 
 
 @runtime_checkable
@@ -120,31 +127,33 @@ class Taxed(Protocol):
 
 @runtime_checkable
 class MayBeginOver(Protocol):
-    """An environment whose episodes may be over before the first move."""
+    """An environment with episodes that may be over before the first move."""
 
     def is_over(self, s: Tensor) -> Tensor: ...  # [R] bool: nobody moves from s
 
 
 @runtime_checkable
 class Changing(Protocol):
-    """An environment whose rules change from episode to episode."""
+    """An environment with rules that change from episode to episode."""
 
     def at(self, episode: int) -> Environment: ...  # the rules of an episode, from 0
 
 
 @dataclass(frozen=True)
 class Seat:
-    """What a player is told before a game begins: of the decision maker, or of one of her opponents."""
+    """Information for a player before a game: for the decision maker, or for an opponent."""
 
     replicates: int
     own: int  # number of his or her actions
-    others: tuple[int, ...]  # of those of each of the others whom he or she faces: of an opponent, hers alone
+    # of those of each of the others whom he or she faces: of an opponent, hers alone
+    others: tuple[int, ...]
     targets: int  # K, of which an opponent sees what she does
     n_states: int | None  # None: states have no numbers
     device: torch.device
     dtype: torch.dtype
     environment: Environment  # the rules, for those who know everything
-    values: QFunction | None = None  # what action values are kept in, of which players who learn take fresh ones
+    # what action values are kept in, of which players who learn take fresh ones
+    values: QFunction | None = None
     number: int | None = None  # of an opponent, from 0; None: the decision maker
 
     @property
@@ -160,11 +169,15 @@ class Seat:
 
 
 class Turn(NamedTuple):
-    """What an opponent is told before a move: where the game stands, and what those who know everything ask."""
+    """Information for an opponent before a move.
+
+    It holds the state of the game and, for opponents that know everything, the policy.
+    """
 
     s: Tensor  # [R, …]
     episode: int  # which it is, from 0
-    policy: Callable[[Tensor], Tensor] | None  # hers: s [R, …] -> probabilities of her actions [R, A]; None: not known
+    # hers: s [R, …] -> probabilities of her actions [R, A]; None: not known
+    policy: Callable[[Tensor], Tensor] | None
 
 
 class Move(NamedTuple):
@@ -184,25 +197,32 @@ class Move(NamedTuple):
         Tensor | None
     )  # [R] bool: replicates where the opponent still plays, the others are to be left alone; None: all
     cut: bool  # whether the horizon ends the episode here, wherever it stands
-    truncated: Tensor | None = None  # [R] bool: the episode stops at s_next, though it could go on; None: nowhere
+    # [R] bool: the episode stops at s_next, though it could go on; None: nowhere
+    truncated: Tensor | None = None
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """A player who chooses by a policy and learns from every move: what a decision maker is, whichever side she sits on."""
+    """A player that chooses by a policy and learns from every move.
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Any: ...  # what is in mind before the first episode
+    A decision maker is an agent, on either side of the game.
+    """
 
-    def policy_at(self, mind: Any, s: Tensor, episode: int) -> Tensor: ...  # probabilities of own actions [R, own]
+    # what is in mind before the first episode
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Any: ...
 
-    def learn(self, mind: Any, seen: Any, episode: int) -> None: ...  # ``components.problems.game.Transition``
+    # probabilities of own actions [R, own]
+    def policy_at(self, mind: Any, s: Tensor, episode: int) -> Tensor: ...
+
+    # ``components.problems.game.Transition``
+    def learn(self, mind: Any, seen: Any, episode: int) -> None: ...
 
     # before a move, where the other's policy is known: s [R, …] -> probabilities of the other's actions [R, other]
     def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
 
 
 class GameOnShow(Protocol):
-    """What figures ask of a game."""
+    """Attributes of a game that figures need."""
 
     @property
     def environment(self) -> Environment: ...

@@ -42,12 +42,15 @@ class GaussianMixture:
     def quantile(self, level: float, n_bisections: int = 50) -> Tensor:
         """The y at which the cdf is ``level``, by bisection between the outermost components' own quantiles."""
         deviation = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
-        own = self.mu + deviation * self.v.sqrt()  # quantiles of the components: the mixture's lies between them
-        low, high = own.amin(0), own.amax(0)  # [B, T]
+        # quantiles of the components: the mixture's lies between them
+        own = self.mu + deviation * self.v.sqrt()
+        low = own.amin(0)
+        high = own.amax(0)  # [B, T]
         for _ in range(n_bisections):
             middle = 0.5 * (low + high)
             below = self.cdf(middle) < level
-            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+            low = torch.where(below, middle, low)
+            high = torch.where(below, high, middle)
         return 0.5 * (low + high)  # [B, T]
 
     def rescale(self, location: Tensor, scale: Tensor) -> GaussianMixture:
@@ -89,12 +92,15 @@ class Categorical:
 
 
 Predictive = GaussianMixture | Categorical
-Reverse = Callable[[Tensor], Tensor]  # ∂/∂f of what it is made of, logits [S, B, T, C] -> ∂/∂x, like the inputs
+# ∂/∂f of what it is made of, logits [S, B, T, C] -> ∂/∂x, like the inputs
+Reverse = Callable[[Tensor], Tensor]
 
 
 def concatenate(parts: list[Predictive]) -> Predictive:
     """Joins predictives of consecutive chunks of inputs (dimension B)."""
     gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
     if gaussian:
-        return GaussianMixture(torch.cat([p.mu for p in gaussian], 1), torch.cat([p.v for p in gaussian], 1))
+        return GaussianMixture(
+            torch.cat([p.mu for p in gaussian], 1), torch.cat([p.v for p in gaussian], 1)
+        )
     return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)], 1))

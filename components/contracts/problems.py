@@ -14,24 +14,27 @@ from components.contracts.streams import Rng
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
-Values = Literal["real", "binary", "categorical", "count", "words"]  # what the rows of an unlabelled problem hold
+# what the rows of an unlabelled problem hold
+Values = Literal["real", "binary", "categorical", "count", "words"]
 # Values that inputs can take, and that an evasion attack gives them; tokens: numbers of words in their order, 0 where a row
 # has ended.
 Domain = Literal["continuous", "binary", "tokens"]
-Sees = Literal["minibatch", "whole", "observation", "series", "episode"]  # what a step of inference is shown
+# what a step of inference is shown
+Sees = Literal["minibatch", "whole", "observation", "series", "episode"]
 
 # What the problems of each kind can show, the natural one first.
 SHOWS: dict[Kind, tuple[Sees, ...]] = {
     "supervised": ("minibatch", "whole"),
     "unlabelled": ("minibatch", "whole"),
     "density": ("minibatch", "whole"),  # both are empty: a density has no data
-    "sequence": ("observation", "series", "whole", "minibatch"),  # but for the first, all are the whole series
+    # but for the first, all are the whole series
+    "sequence": ("observation", "series", "whole", "minibatch"),
     "game": ("episode",),
 }
 
 
 class RowBatch(Protocol):
-    """What a step is shown of data that have rows: B of them, each of which stands for ``scale`` = N/B rows."""
+    """Batch of a step for data with rows: B rows, each with weight ``scale`` = N/B rows."""
 
     @property
     def scale(self) -> float: ...
@@ -39,7 +42,8 @@ class RowBatch(Protocol):
     @property
     def n_rows(self) -> int: ...  # B
 
-    def part(self, rows: Tensor | slice, scale: float) -> Self: ...  # some of the rows, in the order asked for
+    # some of the rows, in the order asked for
+    def part(self, rows: Tensor | slice, scale: float) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,23 @@ class Batch:
     """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum over the data."""
 
     x: Tensor  # [B, D]
-    y: Tensor  # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
+    # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
+    y: Tensor
     mask: Tensor  # [B, T] bool: which labels are observed
     scale: float
-    numbers: Tensor | None = None  # [B] long: which rows of the training set they are; None: nothing says so
+    # [B] long: which rows of the training set they are; None: nothing says so
+    numbers: Tensor | None = None
 
     @property
     def n_rows(self) -> int:
         return len(self.x)
 
     def part(self, rows: Tensor | slice, scale: float) -> Batch:
-        """Some of the rows, each of which stands for ``scale`` rows."""
+        """Some of the rows, each with weight ``scale`` rows."""
         numbers = None if self.numbers is None else self.numbers[rows]
-        return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale, numbers=numbers)
+        return replace(
+            self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale, numbers=numbers
+        )
 
     def side_by_side(self) -> Tensor:
         """x_b and y_b in one row [B, I + T]; 0 for a label that is missing."""
@@ -78,15 +86,21 @@ class Rows:
         return len(self.x)
 
     def part(self, rows: Tensor | slice, scale: float) -> Rows:
-        """Some of the rows, each of which stands for ``scale`` rows."""
+        """Some of the rows, each with weight ``scale`` rows."""
         return Rows(self.x[rows], scale)
 
 
 def of_rows(lengths: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
-    """Of rows of different lengths some, in the order asked for: their lengths, and the places of what they hold."""
+    """Select some of several rows of different lengths, in the given order.
+
+    Returns:
+        The lengths of the rows, and the places of their contents.
+    """
     starts = (lengths.cumsum(0) - lengths)[rows]
     kept = lengths[rows]
-    within = torch.arange(int(kept.sum()), device=kept.device) - (kept.cumsum(0) - kept).repeat_interleave(kept)
+    within = torch.arange(int(kept.sum()), device=kept.device) - (
+        kept.cumsum(0) - kept
+    ).repeat_interleave(kept)
     return kept, starts.repeat_interleave(kept) + within
 
 
@@ -104,7 +118,7 @@ class Words:
 
     @property
     def starts(self) -> Tensor:
-        """Where each row begins among the words [B]."""
+        """Start of each row among the words [B]."""
         return self.lengths.cumsum(0) - self.lengths
 
     @property
@@ -113,7 +127,7 @@ class Words:
         return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
 
     def part(self, rows: Tensor | slice, scale: float) -> Words:
-        """Some of the rows, each of which stands for ``scale`` rows."""
+        """Some of the rows, each with weight ``scale`` rows."""
         lengths, places = of_rows(self.lengths, rows)
         return Words(self.words[places], lengths, scale)
 
@@ -124,9 +138,10 @@ class Words:
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows of counts, of which those above 0 are kept: M pairs of a word and how often it is there, in B rows.
+    """Rows of counts in sparse form: M pairs of a word and its positive count, in B rows.
 
-    No word stands twice in a row.  A row may be empty."""
+    No word occurs twice in a row.  A row may be empty.
+    """
 
     words: Tensor  # [M] long: numbers of the words, row after row, rising in each
     counts: Tensor  # [M] long, all above 0
@@ -152,18 +167,24 @@ class Counts:
         return torch.zeros_like(self.lengths).index_add_(0, self.rows, self.counts)
 
     def part(self, rows: Tensor | slice, scale: float) -> Counts:
-        """Some of the rows, each of which stands for ``scale`` rows."""
+        """Some of the rows, each with weight ``scale`` rows."""
         lengths, places = of_rows(self.lengths, rows)
         return Counts(self.words[places], self.counts[places], lengths, scale)
 
     def to(self, device: torch.device) -> Counts:
         return replace(
-            self, words=self.words.to(device), counts=self.counts.to(device), lengths=self.lengths.to(device)
+            self,
+            words=self.words.to(device),
+            counts=self.counts.to(device),
+            lengths=self.lengths.to(device),
         )
 
 
 class Labelled(Protocol):
-    """What figures ask of a supervised problem: N rows x [N, D], and a label of each for every one of T tasks."""
+    """Attributes of a supervised problem that figures need.
+
+    N rows x [N, D], and a label of each for every one of T tasks.
+    """
 
     target: Target
     train: Batch
@@ -184,7 +205,10 @@ class Labelled(Protocol):
 
 
 class Unnamed(Protocol):
-    """What figures ask of an unlabelled problem: rows to learn from and held-out ones, and classes of these, if known."""
+    """Attributes of an unlabelled problem that figures need.
+
+    Rows to learn from and held-out ones, and classes of these, if known.
+    """
 
     train: Rows | Words
     test: Rows | Words

@@ -17,7 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,18 +41,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Probability = Annotated[float, Field(ge=0, le=1)]
-Info = dict[str, Any]  # name -> number or tensor: what a diagnostician wants, never needed by the next step
+# name -> number or tensor: what a diagnostician wants, never needed by the next step
+Info = dict[str, Any]
 
 P = TypeVar("P")  # a problem
 Q = TypeVar("Q", contravariant=True)  # a posterior that it can score
 M = TypeVar("M")  # a built model, or the capabilities that are asked of it
 B = TypeVar("B")  # what a step is shown
-S = TypeVar("S")  # a state: a dataclass of tensors, numbers, modules and optimizers, all that the next step needs
+# a state: a dataclass of tensors, numbers, modules and optimizers, all that the next step needs
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and how a dataset is to be loaded."""
+    """Location and options for loading a dataset."""
 
     data_dir: Path
     device: torch.device
@@ -53,16 +64,21 @@ class Setting:
 
 
 class Problem(Protocol[Q]):
-    """What a dataset loads: data, how to show them, how to score a posterior on them and how to draw it."""
+    """The result of loading a dataset.
+
+    It holds data, shows them, scores a posterior on them and draws it.
+    """
 
     @property
     def kind(self) -> Kind: ...
 
     @property
-    def name(self) -> str: ...  # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
+    # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
+    def name(self) -> str: ...
 
     @property
-    def replicates(self) -> int: ...  # size of the leading replicate dimension (1: there is none, the runner loops)
+    # size of the leading replicate dimension (1: there is none, the runner loops)
+    def replicates(self) -> int: ...
 
     def length(self, sees: Sees) -> int | None:
         """Number of steps there are, where what is seen comes to an end: observations, episodes.  None: no end."""
@@ -94,7 +110,10 @@ class Tabulates(Problem[Q], Protocol[Q]):
 
 @runtime_checkable
 class HoldsOut(Problem[Q], Protocol[Q]):
-    """A problem of which some training rows can take the test rows' place, as ``validation`` asks."""
+    """A problem in which some training rows can replace the test rows.
+
+    ``validation`` requires it.
+    """
 
     def held_out(self, share: float, rng: Rng) -> Problem: ...
 
@@ -102,13 +121,21 @@ class HoldsOut(Problem[Q], Protocol[Q]):
 class Component(BaseModel):
     """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False)
-    shares: ClassVar[frozenset[str]] = frozenset()  # keys whose values the components inside it take over
-    threat_keys: ClassVar[frozenset[str]] = frozenset()  # keys of its YAML that are the evaluation's, not its own
-    imports: ClassVar[frozenset[str]] = frozenset()  # keys that name code of the user's, "module:function"
-    reads: ClassVar[dict[str, str]] = {}  # keys that name a file of the user's -> the key that holds its SHA-256
-    before: ClassVar[dict[str, Any]] = {}  # keys that came later, and what was done before: records from then have none
-    avoids: ClassVar[dict[str, str]] = {}  # traits of a dataset that it cannot take, and why: "has one output"
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False
+    )
+    # keys whose values the components inside it take over
+    shares: ClassVar[frozenset[str]] = frozenset()
+    # keys of its YAML that are the evaluation's, not its own
+    threat_keys: ClassVar[frozenset[str]] = frozenset()
+    # keys that name code of the user's, "module:function"
+    imports: ClassVar[frozenset[str]] = frozenset()
+    # keys that name a file of the user's -> the key that holds its SHA-256
+    reads: ClassVar[dict[str, str]] = {}
+    # keys that came later, and what was done before: records from then have none
+    before: ClassVar[dict[str, Any]] = {}
+    # traits of a dataset that it cannot take, and why: "has one output"
+    avoids: ClassVar[dict[str, str]] = {}
     wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
     name: str
 
@@ -124,9 +151,12 @@ class Dataset(Component, Generic[P]):
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: its keys say
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
-    traits: ClassVar[frozenset[str]] = frozenset()  # words of ``contracts.traits``: what its data are like
-    traits_where: ClassVar[dict[str, str]] = {}  # and words that a setting brings: word -> the setting, "key=value"
-    length_key: ClassVar[str | None] = None  # the key that says how many steps there are at most, where one does
+    # words of ``contracts.traits``: what its data are like
+    traits: ClassVar[frozenset[str]] = frozenset()
+    # and words that a setting brings: word -> the setting, "key=value"
+    traits_where: ClassVar[dict[str, str]] = {}
+    # the key that says how many steps there are at most, where one does
+    length_key: ClassVar[str | None] = None
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
 
@@ -139,15 +169,15 @@ class Dataset(Component, Generic[P]):
         return self.kind
 
     def holds(self) -> Values | None:
-        """What the rows of an unlabelled problem hold, as this data set is configured."""
+        """Kind of values in the rows of an unlabelled problem, as this data set is configured."""
         return self.values
 
     def target_kind(self) -> Target | None:
-        """What the labels of a supervised problem are, as this data set is configured."""
+        """Kind of labels of a supervised problem, as this data set is configured."""
         return self.target
 
     def data_traits(self) -> frozenset[str]:
-        """What its data are like, as this data set is configured."""
+        """Traits of its data, as this data set is configured."""
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
@@ -166,17 +196,25 @@ class Dataset(Component, Generic[P]):
 class Model(Component, Generic[P, M]):
     kinds: ClassVar[frozenset[str]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
-    values: ClassVar[frozenset[str] | None] = None  # unlabelled only: what rows it has a likelihood for; None: all
-    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})  # supervised only: inputs it can read
-    offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
-    offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
+    # unlabelled only: what rows it has a likelihood for; None: all
+    values: ClassVar[frozenset[str] | None] = None
+    # supervised only: inputs it can read
+    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})
+    # names of the capabilities that every built model has, in snake case
+    offers: ClassVar[frozenset[str]]
+    # and those that some configurations have: capability -> what brings it
+    offers_where: ClassVar[dict[str, str]] = {}
     # What it asks, with its defaults, of that which the dataset ``simulates``.
     assumes: ClassVar[frozenset[str]] = frozenset()
-    needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
+    # what it asks of the attacker, where there is one
+    needs_attacker: ClassVar[frozenset[str]] = frozenset()
     differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
 
     def capabilities(self) -> frozenset[str]:
-        """Capabilities of a model built as configured: ``offers``, and those of ``offers_where`` that its keys bring."""
+        """Capabilities of a model built as configured.
+
+        They are ``offers``, and the names in ``offers_where`` that its keys activate.
+        """
         return self.offers
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
@@ -185,7 +223,7 @@ class Model(Component, Generic[P, M]):
         return None
 
     def assumptions(self) -> frozenset[str]:
-        """What it asks of that which the dataset ``simulates``, as configured."""
+        """Required entries of the dataset's ``simulates``, as configured."""
         return self.assumes
 
     def build(self, problem: P, rng: Rng) -> M:
@@ -198,15 +236,23 @@ class Inference(Component, Generic[M, P, B, S]):
     enough: ClassVar[int | None] = (
         None  # steps behind which a further one has nothing to add: as many as there are by default
     )
-    needs: ClassVar[frozenset[str]]  # capabilities that the model must offer, whatever the configuration
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that one kind of problem asks besides
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # or, in their place, these, of a model that has them
-    gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
-    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that it keeps of one kind of problem besides
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
+    # capabilities that the model must offer, whatever the configuration
+    needs: ClassVar[frozenset[str]]
+    # and those that one kind of problem asks besides
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    # or, in their place, these, of a model that has them
+    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
+    gives: ClassVar[frozenset[str]]
+    # and those that it keeps of one kind of problem besides
+    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    # kinds of problems all of whose
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
     # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
-    attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``
-    mixes: ClassVar[bool] = True  # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
+    # True: a defence, which calls ``problem.attacker`` inside ``step``
+    attacks: ClassVar[bool] = False
+    # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
+    mixes: ClassVar[bool] = True
 
     # Capabilities of the module that it makes of the model: what gradients inside it ask.  Empty: the module is the model.
     makes: ClassVar[frozenset[str]] = frozenset()
@@ -225,12 +271,17 @@ class Inference(Component, Generic[M, P, B, S]):
 
     @classmethod
     def ways(cls, kind: Kind) -> list[frozenset[str]]:
-        """Sets of capabilities, whatever the configuration, of which a model must offer one whole for a problem of a kind."""
+        """Alternative sets of capabilities for a problem of a kind, in any configuration.
+
+        A model must offer one of these sets in full.
+        """
         instead = cls.instead_by_kind.get(kind)
         first = cls.needs | cls.needs_by_kind.get(kind, frozenset())
         return [first] if instead is None else [first, cls.needs | instead]
 
-    def required_capabilities(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+    def required_capabilities(
+        self, kind: Kind, offered: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
         """Capabilities that the model, which offers these, must offer for a problem of a kind, as this method is configured."""
         first, *instead = self.ways(kind)
         way = next((way for way in instead if way <= offered), first)
@@ -246,31 +297,42 @@ class Inference(Component, Generic[M, P, B, S]):
         raise TypeError(f"{type(self).__name__} has no posterior")
 
     def side_by_side(self) -> Inference | None:
-        """All replicates of a supervised problem at once, as ``side_by_side=true`` asks; None: it cannot.
+        """Method for all replicates of a supervised problem in parallel; None: not supported.
 
-        Its model is one of each, its problem and batches are those of ``problems.replicates.side_by_side``, its posterior is
-        one of each."""
+        ``side_by_side=true`` asks for it.  Its model and its posterior hold one per replicate;
+        its problem and batches come from ``problems.replicates.side_by_side``.
+        """
         return None
 
     def variants(self) -> tuple[str, ...]:
-        """Names of the settings of which it learns a posterior each, all at once, side by side like replicates; (): one.
+        """Names of the settings that each get their own posterior; (): one posterior.
 
-        Its posterior of a replicate is then ``problems.replicates.variants.Variants``."""
+        All are learnt in parallel, side by side like replicates.  The posterior of a replicate
+        is then ``problems.replicates.variants.Variants``.
+        """
         return ()
 
 
 def of_variants(names: Iterable[str], inference: Inference) -> list[str]:
-    """What a method's information calls these: as they are, or each of its variants' own, ``name/variant``."""
+    """Names of these quantities in a method's information.
+
+    They are unchanged, or each of its variants' own, ``name/variant``.
+    """
     variants = inference.variants()
-    return [f"{name}/{variant}" for name in names for variant in variants] if variants else list(names)
+    return (
+        [f"{name}/{variant}" for name in names for variant in variants] if variants else list(names)
+    )
 
 
 class Gradient(Component, Generic[M, B, S]):
-    """An estimator of the gradient of a bound, which is an expectation; it lives only inside inference methods.
+    """An estimator of the gradient of a bound, which is an expectation.
 
-    Its configuration holds all that it draws with (``n_samples``, shared from the inference that holds it).  What it learns
-    on the way (coefficients, baselines, surrogates and their optimizers) is its state, a part of the inference's; ``estimate``
-    does not move the module's parameters, so that an estimator can be measured on a module that stands still."""
+    It exists only inside inference methods.  Its configuration holds all that it draws with
+    (``n_samples``, shared from the inference that holds it).  Quantities that it learns on
+    the way (coefficients, baselines, surrogates and their optimizers) are its state, a part
+    of the inference's; ``estimate`` does not move the module's parameters, so an estimator
+    can be measured on a fixed module.
+    """
 
     needs: ClassVar[frozenset[str]]  # capabilities that it asks of the module
     bound: ClassVar[str] = "elbo"  # the term whose gradient it estimates
@@ -279,7 +341,9 @@ class Gradient(Component, Generic[M, B, S]):
     def init(self, module: M, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")
 
-    def estimate(self, module: M, batch: B, rng: Rng, state: S) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
+    def estimate(
+        self, module: M, batch: B, rng: Rng, state: S
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
         """Gradients of the bound for the whole data set, one for each of ``module.parameters()`` in their order (None: it
         does not matter to the bound), the terms of the bound ([] each, ``elbo`` among them, in nats) and the next state."""
         raise TypeError(f"{type(self).__name__} has no estimate")
@@ -289,8 +353,9 @@ class Block(Component):
     """One of the parts that add up to a structural time series; it lives only inside models."""
 
     def terms(self, facts: Facts) -> Terms:
-        """Its states and columns, what moves them, and the priors of what is unknown.
+        """Its states and columns, their dynamics, and the priors of unknown quantities.
 
         Raises:
-            Misfit: what it asks of the series is not there."""
+            Misfit: the series lacks something that the block requires.
+        """
         raise TypeError(f"{type(self).__name__} has no terms")

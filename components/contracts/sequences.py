@@ -1,4 +1,4 @@
-"""What passes between a sequence problem, the filters and smoothers that see it, and its figures."""
+"""Data exchanged by a sequence problem, its filters and smoothers, and its figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Observation(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What is known of the H times after a series without their observations."""
+    """Known facts about the H times after a series, without their observations."""
 
     x: Tensor | None = None  # regressors [H, p]
     u: Tensor | None = None  # inputs [H, c]
@@ -31,11 +31,12 @@ class Series(NamedTuple):
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
     u: Tensor | None = None  # inputs, as spendings in c channels [T, c]
     ahead: Ahead | None = None  # what is known of the times that follow
-    dates: tuple[str, ...] = ()  # of the T times and those that follow, ISO 8601; none: they are counted
+    # of the T times and those that follow, ISO 8601; none: they are counted
+    dates: tuple[str, ...] = ()
 
     @property
     def scale(self) -> float:
-        """A series stands for itself alone."""
+        """Weight of the series: it counts once."""
         return 1.0
 
     @property
@@ -48,7 +49,7 @@ class Series(NamedTuple):
 
 
 class Clean(NamedTuple):
-    """What a contamination is shown: the clean observations, and of what lies behind them as much as is known."""
+    """Input of a contamination: the clean observations, and their causes as far as known."""
 
     y: Tensor  # [R, T, dy]; a missing one holds NaN
     mean: Tensor | None = None  # E[y_t | x_t] [R or 1, T, dy]: y less the noise
@@ -56,13 +57,14 @@ class Clean(NamedTuple):
 
 
 class Trajectories(Protocol):
-    """What figures ask of a sequence problem."""
+    """Attributes of a sequence problem that figures need."""
 
     @property
     def states(self) -> Tensor | None: ...  # the truth [R or 1, T, dx], where it is known
 
     @property
-    def means(self) -> Tensor | None: ...  # the truth of the signal E[y_t | x_t] [R or 1, T, dy], where it is known
+    # the truth of the signal E[y_t | x_t] [R or 1, T, dy], where it is known
+    def means(self) -> Tensor | None: ...
 
     @property
     def observations(self) -> Tensor: ...  # [R, T, dy]
@@ -71,12 +73,15 @@ class Trajectories(Protocol):
     def state_names(self) -> list[str]: ...
 
     @property
-    def dates(self) -> tuple[str, ...]: ...  # of the T times and those to be forecast, ISO 8601; none: they are counted
+    # of the T times and those to be forecast, ISO 8601; none: they are counted
+    def dates(self) -> tuple[str, ...]: ...
 
     @property
-    def suspect(self) -> Tensor | None: ...  # [T] bool: what a rule of the data's own calls outliers
+    # [T] bool: what a rule of the data's own calls outliers
+    def suspect(self) -> Tensor | None: ...
 
     @property
     def is_corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed
 
-    def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...  # t of the largest, in order
+    # t of the largest, in order
+    def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...

@@ -1,9 +1,12 @@
-"""States: what the next step of an inference method needs, and nothing else.
+"""States: exactly the data that the next step of an inference method needs.
 
-A state is a dataclass of tensors, numbers, strings, containers of these, other dataclasses, modules, optimizers and traces
-(``contracts.traces``: what gains a row a step), so that a checkpoint can keep it.  What ``init`` makes anew from the config,
-bit for bit (a model without parameters of its own, the training set, a threat), is declared ``rebuilt()``: a checkpoint
-leaves it out, and a resumed run takes that of its fresh state."""
+A state is a dataclass of tensors, numbers, strings, containers of these, other
+dataclasses, modules, optimizers and traces (``contracts.traces``: they gain a row per
+step), so that a checkpoint can keep it.  Fields that ``init`` reproduces from the
+config, bit for bit (a model without parameters of its own, the training set, a threat),
+are declared ``rebuilt()``: a checkpoint leaves them out, and a resumed run takes them
+from its fresh state.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ def rebuilt() -> Any:
 
 @runtime_checkable
 class Keepable(Protocol):
-    """A part of a state that is loaded in place: modules, optimizers, and whatever says its state as they do."""
+    """A part of a state that is loaded in place.
+
+    Modules, optimizers, and any object with the same state methods qualify.
+    """
 
     def state_dict(self) -> dict[str, Any]: ...
 

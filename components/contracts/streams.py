@@ -12,9 +12,11 @@ STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
 class Rng(Protocol):
     """Named random streams of one replicate; no global generator is ever used.
 
-    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` whose states travel in checkpoints.
-    ``at(stream, index)`` is a fresh generator that depends on (seed, replicate, stream, index) alone, so what it
-    draws does not depend on what was drawn before (batch orders, evaluations)."""
+    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` with states
+    that travel in checkpoints.  ``at(stream, index)`` is a fresh generator that depends
+    only on (seed, replicate, stream, index), so its draws do not depend on earlier draws
+    (batch orders, evaluations).
+    """
 
     replicate: int  # which of a run's repetitions, from 0
     data: torch.Generator
@@ -26,7 +28,8 @@ class Rng(Protocol):
 
     def at(self, stream: str, index: int) -> torch.Generator: ...
 
-    def of(self, replicate: int) -> Rng: ...  # the streams of another replicate: always the same ones, which go on
+    # the streams of another replicate: always the same ones, which go on
+    def of(self, replicate: int) -> Rng: ...
 
 
 def seed_from(generator: torch.Generator) -> int:
@@ -35,19 +38,26 @@ def seed_from(generator: torch.Generator) -> int:
 
 
 class Beside:
-    """Fresh streams of a run's seed and replicate, all at one index: what they draw leaves the run's own alone."""
+    """Fresh streams of a run's seed and replicate, all at one index.
+
+    Their draws leave the run's own streams unchanged.
+    """
 
     SPACING = 10**9  # indices that each has for streams of its own
 
     def __init__(self, rng: Rng, index: int) -> None:
-        self.replicate, self._rng, self._index = rng.replicate, rng, index
-        self.data, self.init, self.batches = (rng.at(stream, index) for stream in ("data", "init", "batches"))
+        self.replicate = rng.replicate
+        self._rng = rng
+        self._index = index
+        self.data, self.init, self.batches = (
+            rng.at(stream, index) for stream in ("data", "init", "batches")
+        )
         self.noise, self.evaluation, self.attack = (
             rng.at(stream, index) for stream in ("noise", "evaluation", "attack")
         )
 
     def at(self, stream: str, index: int) -> torch.Generator:
-        """A fresh generator for (stream, index), which is none of the run's."""
+        """A fresh generator for (stream, index), distinct from all of the run's generators."""
         return self._rng.at(stream, (1 + self._index) * self.SPACING + index)
 
     def of(self, replicate: int) -> Beside:

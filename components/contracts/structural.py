@@ -1,8 +1,13 @@
-"""What the blocks of a structural time series add to it, and what its samplers and filters read of the whole.
+"""Contributions of blocks to a structural time series, and inputs of its samplers.
 
-    y_t = F_t α_t + x_tᵀβ + ε_t,   α_{t+1} = G(φ) α_t + N(0, diag W(σ)),   α_1 ~ N(m_1, diag s_1²),   ε_t ~ N(0, σ²/λ_t)
+Filters read them too.
 
-A column of x may be a stock, s_{t+1} = φ_j s_t + u_t with s_1 = 0: goodwill that fades at the rate of a state's own."""
+    y_t = F_t α_t + x_tᵀβ + ε_t,   α_{t+1} = G(φ) α_t + N(0, diag W(σ)),
+    α_1 ~ N(m_1, diag s_1²),   ε_t ~ N(0, σ²/λ_t)
+
+A column of x may be a stock, s_{t+1} = φ_j s_t + u_t with s_1 = 0: goodwill that fades
+at the same rate as a state.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,10 @@ from components.trouble import Misfit
 
 
 class Covariates(NamedTuple):
-    """A series with what stands beside it, from time 1 to the last that is seen or forecast, n times; float64."""
+    """A series with its covariates, from time 1 to the last that is seen or forecast.
+
+    It has n times; float64.
+    """
 
     y: Tensor  # [n]; NaN: missing, or still to come
     x: Tensor | None = None  # regressors [n, p]
@@ -26,10 +34,11 @@ class Covariates(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a block may know when it is built: the series that is seen, in its own units."""
+    """Facts that a block may use when it is built: the observed series, in its own units."""
 
     seen: Covariates
-    scale: float  # of y, in whose units priors are given: its standard deviation, or the model's key
+    # of y, in whose units priors are given: its standard deviation, or the model's key
+    scale: float
     centre: float  # where levels start: the first observation, or the model's key
     x_names: list[str]  # of the regressors; empty: there are none
     u_names: list[str]  # of the inputs
@@ -41,31 +50,47 @@ class Facts:
         return self.seen.y
 
     def noise(
-        self, name: str, guess: float, df: float, upper: float | None, states: tuple[int, ...], unit: float = 1.0
+        self,
+        name: str,
+        guess: float,
+        df: float,
+        upper: float | None,
+        states: tuple[int, ...],
+        unit: float = 1.0,
     ) -> Scale:
         """A standard deviation with a prior in units of y's, or of so much of it."""
         unit = unit * self.scale
         return Scale(name, guess * unit, df, math.inf if upper is None else upper * unit, states)
 
-    def noises(self, names: Iterable[str], guess: float, df: float, upper: float | None) -> tuple[Scale, ...]:
+    def noises(
+        self, names: Iterable[str], guess: float, df: float, upper: float | None
+    ) -> tuple[Scale, ...]:
         """One standard deviation for each state in turn, with one prior."""
         return tuple(self.noise(name, guess, df, upper, (j,)) for j, name in enumerate(names))
 
     def check_period(self, period: float) -> None:
         """Raises Misfit where a season is longer than what is seen."""
         if period > (times := len(self.like)):
-            raise Misfit(f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it")
+            raise Misfit(
+                f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it"
+            )
 
-    def column_indices(self, key: str, wanted: list[str] | None, names: list[str], what: str) -> list[int]:
+    def column_indices(
+        self, key: str, wanted: list[str] | None, names: list[str], what: str
+    ) -> list[int]:
         """Places of the columns that a key of the block names; None: of all.
 
         Raises:
             Misfit: there are none, or none of that name."""
         if not names:
-            raise Misfit(f"{self.where}: the data set has no {what}; leave the block out, or give it some")
+            raise Misfit(
+                f"{self.where}: the data set has no {what}; leave the block out, or give it some"
+            )
         for name in wanted or []:
             if name not in names:
-                raise Misfit(f"{self.where}.{key}={name}: no such {what}; there are {', '.join(names)}")
+                raise Misfit(
+                    f"{self.where}.{key}={name}: no such {what}; there are {', '.join(names)}"
+                )
         return [names.index(name) for name in wanted or names]
 
 
@@ -98,21 +123,25 @@ class Dynamics:
 
     @property
     def precision(self) -> float:
-        """Of the prior of each."""
+        """Prior precision of each coefficient."""
         return 0.0 if self.sd == math.inf else 1 / self.sd**2
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where one alone may lie."""
+        """Admissible interval of one coefficient by itself."""
         return (-1.0, 1.0) if self.within is None else self.within
 
 
 @dataclass(frozen=True)
 class Regressors:
-    """Columns whose coefficients are in or out: γ_i ~ Bernoulli(π_i), β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹) with the precision Ω."""
+    """Columns with coefficients that are included or excluded.
+
+    γ_i ~ Bernoulli(π_i), β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹) with the precision Ω.
+    """
 
     names: tuple[str, ...]
-    columns: Callable[[Covariates], Tensor]  # [n, p], NaN where one is not known; of a stock what flows in at t
+    # [n, p], NaN where one is not known; of a stock what flows in at t
+    columns: Callable[[Covariates], Tensor]
     inclusion: Tensor  # π [p]
     precision: Tensor  # Ω [p, p]
     fades: tuple[int, int] | None = (
@@ -123,7 +152,7 @@ class Regressors:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a block adds: d states (0: none) and p columns."""
+    """Terms that a block adds: d states (0: none) and p columns."""
 
     label: str  # heads the names of its parameters where they are shown: level, season_52
     states: tuple[str, ...]  # names of the d states
@@ -134,13 +163,14 @@ class Terms:
     scales: tuple[Scale, ...] = ()
     transitions: tuple[Dynamics, ...] = ()
     regressors: Regressors | None = None
-    units: dict[str, float] = field(default_factory=dict)  # of parameters that count a column in so many of its units
+    # of parameters that count a column in so many of its units
+    units: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def without_states(
         cls, label: str, regressors: Regressors, like: Tensor, units: dict[str, float] | None = None
     ) -> Terms:
-        """Columns alone."""
+        """Terms with columns only."""
         none = like.new_zeros(0)
         return cls(
             label=label,
@@ -170,9 +200,12 @@ class Errors:
 
 @dataclass(frozen=True)
 class Structure:
-    """All blocks side by side: d states, S scales of which the first is that of the observations, transitions, p columns.
+    """All blocks side by side: d states, S scales, transitions, p columns.
 
-    Rows, terms and states are counted in the whole.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is drawn, ν."""
+    The first scale belongs to the observations.  Rows, terms and states are numbered over
+    the whole structure.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is
+    drawn, ν.
+    """
 
     G: Tensor  # base [d, d]
     mean: Tensor  # m_1 [d]
@@ -189,11 +222,13 @@ class Structure:
     state_block: Tensor  # [d] whose states
     column_block: Tensor  # [p] and whose columns they are
     names: tuple[str, ...]  # of the P parameters, in the order of θ
-    units: dict[str, float]  # of parameters that count a column in so many of its units: the others count in its own
+    # of parameters that count a column in so many of its units: the others count in its own
+    units: dict[str, float]
 
     def transition(self, phi: Tensor) -> Tensor:
         """G [C, d, d] with the coefficients φ [C, Q]."""
-        G, q = self.G.expand(len(phi), -1, -1).clone(), 0
+        G = self.G.expand(len(phi), -1, -1).clone()
+        q = 0
         for moves in self.transitions:
             G[:, moves.row] += phi[:, q : q + moves.count] @ moves.terms
             q += moves.count
@@ -201,15 +236,16 @@ class Structure:
 
     @property
     def beta(self) -> list[int]:
-        """Where in θ the coefficients of the columns are."""
+        """Positions in θ of the columns' coefficients."""
         first = len(self.scales) + sum(moves.count for moves in self.transitions)
         return list(range(first, first + len(self.column_names)))
 
 
 class Design(NamedTuple):
-    """What a structure reads of one series, times 1 … n; float64."""
+    """Data that a structure reads from one series, times 1 … n; float64."""
 
     y: Tensor  # [n]; NaN: missing
     seen: Tensor  # [n] bool: y is there, and so is all that it is regressed on
     F: Tensor  # [n, d]
-    X: Tensor  # [n, p]; of a stock what flows in at t; unknown numbers are 0, in times that are not seen
+    # [n, p]; of a stock what flows in at t; unknown numbers are 0, in times that are not seen
+    X: Tensor

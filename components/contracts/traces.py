@@ -15,7 +15,8 @@ class Trace:
     the traces that it began with."""
 
     def __init__(self, rows: Tensor | None = None, expected: int = 1) -> None:
-        self._room = None if rows is None else rows.contiguous()  # [room, …], of which the first N are rows
+        # [room, …], of which the first N are rows
+        self._room = None if rows is None else rows.contiguous()
         self._n = 0 if rows is None else len(rows)
         self._expected = expected  # memory that nothing was written to costs nothing
 
@@ -28,14 +29,16 @@ class Trace:
         Raises:
             ValueError: it has not the shape and type of those before.
         """
-        room, n = self._room, self._n
+        room = self._room
+        n = self._n
         if room is None:
             room = self._room = row.new_empty(self._expected, *row.shape)
         if row.shape != room.shape[1:] or row.dtype != room.dtype:
             raise ValueError(
                 f"a row {list(row.shape)} of {row.dtype} after rows {list(room.shape[1:])} of {room.dtype}"
             )
-        if n == room.shape[0] or room.device != row.device:  # a checkpoint brings rows of an accelerator to the CPU
+        # a checkpoint brings rows of an accelerator to the CPU
+        if n == room.shape[0] or room.device != row.device:
             grown = row.new_empty(max(2 * n, 1), *row.shape)
             grown[:n] = room[:n]
             room = self._room = grown
@@ -47,7 +50,7 @@ class Trace:
         """All rows [N, …], a view.
 
         Raises:
-            ValueError: there is none, and with it no shape.
+            ValueError: there are no rows, and so there is no shape.
         """
         if self._room is None:
             raise ValueError("a trace without a row has no shape")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-TRAITS: dict[str, tuple[str, str]] = {  # word -> what a dataset with it has, and what one without it has
+# word -> what a dataset with it has, and what one without it has
+TRAITS: dict[str, tuple[str, str]] = {
     "several_tasks": ("several tasks", "one task"),
     "several_numbers": ("several numbers at a time", "one number at a time"),
     "single_values": ("one value a row", "several values a row"),

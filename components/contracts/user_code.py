@@ -20,9 +20,11 @@ from pydantic import AfterValidator, ValidationInfo
 
 from components.trouble import Misfit
 
-OURS = Path(__file__).resolve().parent.parent.parent  # holds the packages ``components`` and ``runner``
+# holds the packages ``components`` and ``runner``
+OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
-ENDINGS = ("_exit", "abort", "execv", "execve", "kill")  # functions of os that may end this process, or become another
+# functions of os that may end this process, or become another
+ENDINGS = ("_exit", "abort", "execv", "execve", "kill")
 FATAL = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGSTOP)
 
 
@@ -31,7 +33,9 @@ def _is_a_place(text: str, info: ValidationInfo) -> str:
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
         before, dot, last = text.rpartition(".")
         mend = f"{before}:{last}" if dot and not colon else "my_module:name"
-        raise ValueError(f"{info.field_name}: {text} is no module and a name in it; write it as {mend}")
+        raise ValueError(
+            f"{info.field_name}: {text} is no module and a name in it; write it as {mend}"
+        )
     return text
 
 
@@ -39,16 +43,21 @@ Place = Annotated[str, AfterValidator(_is_a_place)]  # module:name
 
 
 def import_object(key: str, place: str) -> Any:
-    """What a place ``module:name`` holds.
+    """Return the object at a place ``module:name``.
 
     Raises:
-        Misfit: the module cannot be imported, or has nothing of that name."""
+        Misfit: the module cannot be imported, or has nothing of that name.
+    """
     module, _, name = place.partition(":")
     with reraise_user_error(f"{key}={place}"):
         loaded = importlib.import_module(module)
     if name not in vars(loaded):
-        there = ", ".join(sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6])
-        raise Misfit(f"{key}={place}: {module} has no {name}; there are {there or 'no functions or classes'}")
+        there = ", ".join(
+            sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6]
+        )
+        raise Misfit(
+            f"{key}={place}: {module} has no {name}; there are {there or 'no functions or classes'}"
+        )
     return vars(loaded)[name]
 
 
@@ -66,7 +75,10 @@ def short_digest(place: str) -> str:
 
 
 def is_users(file: str) -> bool:
-    """Whether code of a file may be the user's: not of the import system, of an installed library, or ours."""
+    """True if code of a file may be the user's.
+
+    Excluded are the import system, installed libraries and our own code.
+    """
     if file.startswith("<"):
         return False
     path = Path(file)
@@ -79,7 +91,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _file_and_line(thing: object) -> tuple[str, int] | None:
-    """Where a function, method or class is written; None: in no file."""
+    """File and line of a function, method or class; None: in no file."""
     plain = inspect.unwrap(thing) if callable(thing) else thing
     try:
         return inspect.getsourcefile(plain) or "", inspect.getsourcelines(plain)[1]  # type: ignore[arg-type]
@@ -88,8 +100,10 @@ def _file_and_line(thing: object) -> tuple[str, int] | None:
 
 
 def line_of(thing: object) -> str:
-    """Where a function, method or class of the user is written, "my_game.py, line 12"; the name of its type where no file
-    holds it."""
+    """Location of the user's function, method or class, "my_game.py, line 12".
+
+    If no file holds it, the name of its type.
+    """
     place = _file_and_line(thing)
     if place is None:
         return type(thing).__name__
@@ -107,29 +121,45 @@ def raised_by_user(error: BaseException) -> bool:
 
 
 def line_raised(error: BaseException, whose: object = None) -> str:
-    """The last line of the user's code that an error came by; else where ``whose`` is written, if that is the user's; else
-    the last line of a library; "" where none is known."""
+    """The last line of the user's code that an error passed through.
+
+    Otherwise: the location of the given code, if it is the user's; else the last line of a
+    library; "" if no line is known.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if is_users(frame.filename)]
     if not theirs and whose is not None and _is_users_own(whose):
         return line_of(whose)
-    others = [frame for frame in frames if not frame.filename.startswith("<") and not _is_ours(Path(frame.filename))]
+    others = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith("<") and not _is_ours(Path(frame.filename))
+    ]
     last = next(reversed(theirs or others), None)
     return (
-        ("" if whose is None else line_of(whose)) if last is None else f"{Path(last.filename).name}, line {last.lineno}"
+        ("" if whose is None else line_of(whose))
+        if last is None
+        else f"{Path(last.filename).name}, line {last.lineno}"
     )
 
 
 def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
-    """One line for what code of the user raised, with its place; ``whose`` is that code, where no frame is the user's."""
+    """One-line error for an exception from user code, with its location.
+
+    The location is taken from the given code for errors without a user's frame.
+    """
     reason = " ".join(str(error).split())[:300]
     if isinstance(error, SystemExit):
         reason = f"it ends the process{f' ({reason})' if reason else ''}"
     where = line_raised(error, whose)
     said = f": {reason}" if reason else ""
-    fix = "; mend it there" if raised_by_user(error) or (whose is not None and _is_users_own(whose)) else ""
+    fix = (
+        "; mend it there"
+        if raised_by_user(error) or (whose is not None and _is_users_own(whose))
+        else ""
+    )
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
     return Misfit(f"{what}: {type(error).__name__}{said}{f' ({where}){fix}' if where else ''}")
@@ -140,7 +170,8 @@ def is_interrupt(error: BaseException) -> bool:
     if not isinstance(error, KeyboardInterrupt):
         return False
     frames = traceback.extract_tb(error.__traceback__)
-    by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it leaves no frame of its own
+    # it leaves no frame of its own
+    by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     return by_default or not frames or not is_users(frames[-1].filename)
 
 
@@ -148,7 +179,8 @@ def is_interrupt(error: BaseException) -> bool:
 def no_sudden_exit() -> Iterator[None]:
     """Makes calls that end this process uncatchably (``os._exit``, ``os.abort``, ``os.exec…``, a fatal signal to itself) a
     SystemExit; processes that it starts end as they did."""
-    process, before = os.getpid(), {name: getattr(os, name) for name in ENDINGS}
+    process = os.getpid()
+    before = {name: getattr(os, name) for name in ENDINGS}
 
     def replacement(name: str) -> Callable[..., None]:
         def call(*given: Any) -> None:
@@ -170,10 +202,11 @@ def no_sudden_exit() -> Iterator[None]:
 
 @contextmanager
 def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
-    """Says in one line what the user's own code raised, and where; ``whose`` is that code.
+    """Re-raise an error of the given user code in one line, with its location.
 
     Raises:
-        Misfit: it raised, or ended the process."""
+        Misfit: the code raised, or ended the process.
+    """
     try:
         with no_sudden_exit():
             yield

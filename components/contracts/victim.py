@@ -1,4 +1,4 @@
-"""What an evasion attacker may ask of the model that it attacks, and one who spoofs observations of the filter."""
+"""Queries of an evasion attacker to the attacked model, and of a spoofer to the filter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 NormName = Literal["linf", "l2", "l1"]
 Direction = Literal["insertion", "flip"]  # a word can be added; or added, and taken away
-Measure = NormName | Direction  # what the size of a perturbation is: its norm, or the number of words so changed
-Expectation = Literal["predictive", "fresh_draws", "single_draw"]  # over draws, of the gradient that is followed
+# what the size of a perturbation is: its norm, or the number of words so changed
+Measure = NormName | Direction
+# over draws, of the gradient that is followed
+Expectation = Literal["predictive", "fresh_draws", "single_draw"]
 Criterion = Literal["cross_entropy", "margin", "dlr"]
-Precision = Literal["full", "bfloat16"]  # in which gradients are computed; success is judged in full precision
-Against = Literal["defended", "undefended"]  # whose predictions an attacker looks at, where there is a defence
+# in which gradients are computed; success is judged in full precision
+Precision = Literal["full", "bfloat16"]
+# whose predictions an attacker looks at, where there is a defence
+Against = Literal["defended", "undefended"]
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,21 @@ class Victim(Protocol):
         ...
 
     def facing(self, expectation: Expectation) -> Victim:
-        """The same victim, whose gradient is that of another expectation over draws."""
+        """The same victim with the gradient of another expectation over draws."""
         ...
 
     def soften(self) -> Victim:
-        """The same victim, whose gradients of log p(y|x) do not vanish where it is certain: logits are tempered there."""
+        """The same victim with gradients of log p(y|x) that do not vanish where it is certain.
+
+        Logits are tempered there.
+        """
         ...
 
     def round_gradient(self, precision: Precision) -> Victim:
-        """The same victim, whose gradient is computed in another floating-point format.
+        """The same victim with its gradient computed in another floating-point format.
 
         Raises:
-            Misfit: it has no copy in that format.
+            Misfit: the victim has no copy in that format.
         """
         ...
 
@@ -76,7 +83,10 @@ class Victim(Protocol):
         ...
 
     def wavers(self, x: Tensor) -> bool:
-        """Whether two questions about the same input get different answers: predictions that draw anew each time."""
+        """True if two queries at the same input get different answers.
+
+        This holds for predictions that use fresh draws for each query.
+        """
         ...
 
     def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
@@ -84,7 +94,7 @@ class Victim(Protocol):
         ...
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """Whether some observed label of each row is not the one predicted [B] bool."""
+        """True for each row in which some observed label is not the predicted one [B] bool."""
         ...
 
     def answer(
@@ -97,11 +107,13 @@ class Victim(Protocol):
         aim: bool = True,
         towards: Tensor | None = None,
     ) -> Answer:
-        """log p(y|x), whether x is broken and the gradient of a criterion in the input alone.
+        """log p(y|x), whether x is broken and the gradient of a criterion in x only.
 
-        Whether x is broken is always judged in full precision.  Where the gradient's format is another, rows that seem to
-        be where the attack wants them (broken, or with ``aim`` False not broken) are judged, and the others are taken
-        not to be there.  ``towards`` [B, T] are classes against which alone the criterion is taken."""
+        Brokenness of x is always judged in full precision.  If the gradient has another format,
+        only those rows are judged that seem to be where the attack wants them (broken, or with
+        ``aim`` False not broken); the others are assumed not to be there.  ``towards`` [B, T]
+        are classes; the criterion is taken against these only.
+        """
         ...
 
     def input_gradient(
@@ -125,10 +137,12 @@ class Victim(Protocol):
 
 
 class FilterVictim(Protocol):
-    """A filter under attack, all of R replicates at once, seen by one who knows the true states: what shifts of its
-    observations do to its error, with random numbers that are his own and always the same.
+    """A filter under attack, all of R replicates in parallel, for an omniscient attacker.
 
-    Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t."""
+    The attacker knows the true states.  The victim gives the effect of observation shifts
+    on the filter's error, with random numbers that are the attacker's own and always the
+    same.  Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t.
+    """
 
     @property
     def observations(self) -> Tensor: ...  # unattacked [R, T, dy], NaN where missing

@@ -1,4 +1,8 @@
-"""Checksums of data files: of the bytes, of what a .gz file holds, or of the numbers of a table whatever its form."""
+"""Checksums of data files.
+
+They cover the bytes, the content of a .gz file, or the numbers of a table, whichever
+form it has.
+"""
 
 from __future__ import annotations
 

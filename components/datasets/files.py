@@ -27,12 +27,15 @@ import yaml
 from components.datasets.checksums import mismatch
 from components.trouble import DamagedFile, DataUnavailable
 
-CONNECT_SECONDS = 3.0  # a machine without network gives up after this long, whatever the number of mirrors
+# a machine without network gives up after this long, whatever the number of mirrors
+CONNECT_SECONDS = 3.0
 STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
 LEFT_SECONDS = 600.0  # a part of a file that has not grown for this long is nobody's
-_failures: dict[tuple[Path, str], str] = {}  # downloads that failed in this process: not tried again
+# downloads that failed in this process: not tried again
+_failures: dict[tuple[Path, str], str] = {}
 _unreachable: set[tuple[str, int]] = set()
-_verified: set[tuple[str, int, int]] = set()  # path, size, time of change of files whose checksum was seen to fit
+# path, size, time of change of files whose checksum was seen to fit
+_verified: set[tuple[str, int, int]] = set()
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,11 @@ def catalogue() -> tuple[DataFile, ...]:
     sets = yaml.safe_load((Path(__file__).parent / "catalogue.yaml").read_text())
     return tuple(
         DataFile(
-            dataset, path, licence=entry["licence"], source=entry["source"], **(facts | {"urls": tuple(facts["urls"])})
+            dataset,
+            path,
+            licence=entry["licence"],
+            source=entry["source"],
+            **(facts | {"urls": tuple(facts["urls"])}),
         )
         for dataset, entry in sets.items()
         for path, facts in entry["files"].items()
@@ -75,14 +82,16 @@ def catalogue() -> tuple[DataFile, ...]:
 
 
 def folders(data_dir: Path) -> tuple[Path, Path]:
-    """Where files are looked for, in this order."""
+    """Folders that are searched for files, in this order."""
     return Path(data_dir), platformdirs.user_cache_path("bayes-runner")
 
 
 def writable(folder: Path) -> bool:
-    """Whether files may be put into ``folder`` (which need not exist yet).
+    """True if files may be put into ``folder`` (which need not exist yet).
 
-    The permission bits count even for root, who could write where the owner of the data asked nobody to."""
+    The permission bits count even for root, which could write where the owner of the data
+    asked nobody to.
+    """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     bits = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -90,7 +99,7 @@ def writable(folder: Path) -> bool:
 
 
 def find(data_dir: Path, path: str) -> Path | None:
-    """Where a file lies, unchecked; None if nowhere."""
+    """Path of a file, unchecked; None if nowhere."""
     return next((folder / path for folder in folders(data_dir) if (folder / path).is_file()), None)
 
 
@@ -119,29 +128,33 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
 
 
 def downloads_failed() -> bool:
-    """Whether this process has tried a download in vain."""
+    """True if this process has tried a download in vain."""
     return bool(_failures)
 
 
 def verify_as(path: Path, name: str) -> None:
-    """Checks that a file holds the numbers of the catalogue's file ``name``, whatever its own form.
+    """Check that a file, in any form, holds the numbers of the catalogue's file ``name``.
 
-    Raises DamagedFile."""
+    Raises:
+        DamagedFile: it does not.
+    """
     verify(path, next(f for f in catalogue() if f.path == name))
 
 
 def verify(path: Path, file: DataFile) -> None:
-    """Checks a file's checksum; a file that has not changed since is not read again by the process.
+    """Check a file's checksum; an unchanged file is not read again by the process.
 
     Raises:
-        DamagedFile: naming the file, the checksum expected and found, and the mend.
+        DamagedFile: names the file, the checksum expected and found, and the remedy.
     """
     try:
         status = path.stat()
         key = (str(path), status.st_size, status.st_mtime_ns)
         wrong = None if key in _verified else mismatch(path, file.checksums)
     except OSError as error:
-        raise DamagedFile(f"{path}: cannot be read ({error.strerror}); make it readable or remove it") from None
+        raise DamagedFile(
+            f"{path}: cannot be read ({error.strerror}); make it readable or remove it"
+        ) from None
     if wrong:
         raise DamagedFile(
             f"{path}: not the file it should be: {wrong}; replace it with `runner data fetch {file.dataset}`, "
@@ -151,12 +164,13 @@ def verify(path: Path, file: DataFile) -> None:
 
 
 def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
-    """Downloads a file, mirror after mirror, checks it, and only then gives it its name (atomic: safe among processes).
+    """Download a file from its mirrors in turn, check it, and give it its name.
 
-    ``progress`` has ``total``, ``update(bytes)``, ``reset()`` and ``close()``.
+    The last step is atomic: safe among processes.  ``progress`` has ``total``,
+    ``update(bytes)``, ``reset()`` and ``close()``.
 
     Raises:
-        DataUnavailable: naming every address tried, why it failed, and the mend.
+        DataUnavailable: names every address tried, the reason of failure, and the remedy.
     """
     from pooch import HTTPDownloader  # imports requests: not needed when the file is there
 
@@ -169,12 +183,14 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
     if folder is None:
         raise DataUnavailable(_absent(data_dir, file, "no folder to download it to can be written"))
     target = folder / file.path
-    tried, reachable = [], _reachable(file.urls)
+    tried = []
+    reachable = _reachable(file.urls)
     download = HTTPDownloader(
         progress,
         chunk_size=1 << 16,
         timeout=(CONNECT_SECONDS, STALL_SECONDS),
-        headers={"Accept-Encoding": "identity"},  # a .gz file is wanted as it is, not unpacked on the way
+        # a .gz file is wanted as it is, not unpacked on the way
+        headers={"Accept-Encoding": "identity"},
     )
     for url in file.urls:
         if url not in reachable:
@@ -194,7 +210,9 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
             tried.append(f"{url} ({_reason(error)})")
         finally:
             part.unlink(missing_ok=True)
-    raise DataUnavailable(_absent(data_dir, file, "could not be downloaded from " + ", ".join(tried)))
+    raise DataUnavailable(
+        _absent(data_dir, file, "could not be downloaded from " + ", ".join(tried))
+    )
 
 
 def remove_parts(folder: Path) -> None:
@@ -218,7 +236,8 @@ def _absent(data_dir: Path, file: DataFile, why: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    from requests import RequestException  # here: it takes a while, and only a download that failed needs it
+    # here: it takes a while, and only a download that failed needs it
+    from requests import RequestException
 
     if isinstance(error, RequestException) and error.response is not None:
         return f"HTTP {error.response.status_code}"
@@ -226,16 +245,21 @@ def _reason(error: OSError) -> str:
 
 
 def _reachable(urls: Iterable[str]) -> set[str]:
-    """Addresses whose host (or proxy) accepts a connection within CONNECT_SECONDS; all are tried at once.
+    """Addresses with a host (or proxy) that accepts a connection within CONNECT_SECONDS.
 
-    Time limits of HTTP libraries count per address and not while a name is being resolved, so a machine without
-    network could wait for minutes."""
+    All are tried in parallel.  Time limits of HTTP libraries count per address and not
+    while a name is being resolved, so a machine without network could wait for minutes.
+    """
     from requests.utils import get_environ_proxies, select_proxy
 
     hosts: dict[str, tuple[str, int]] = {}
     for url in urls:
         proxy = select_proxy(url, get_environ_proxies(url))
-        parts = urlsplit(proxy if proxy is None or "://" in proxy else f"http://{proxy}") if proxy else urlsplit(url)
+        parts = (
+            urlsplit(proxy if proxy is None or "://" in proxy else f"http://{proxy}")
+            if proxy
+            else urlsplit(url)
+        )
         hosts[url] = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
     answered: set[tuple[str, int]] = set()
 
@@ -247,8 +271,12 @@ def _reachable(urls: Iterable[str]) -> set[str]:
             pass
 
     wanted = set(hosts.values())
-    threads = [threading.Thread(target=connect, args=(host,), daemon=True) for host in wanted - _unreachable]
-    deadline = time.monotonic() + 1.5 * CONNECT_SECONDS  # a second address of a host still has its turn
+    threads = [
+        threading.Thread(target=connect, args=(host,), daemon=True)
+        for host in wanted - _unreachable
+    ]
+    # a second address of a host still has its turn
+    deadline = time.monotonic() + 1.5 * CONNECT_SECONDS
     for thread in threads:
         thread.start()
     for thread in threads:

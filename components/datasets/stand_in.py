@@ -40,10 +40,13 @@ class FileOrSimulation(Dataset[P]):
         return f"{self.genuine()}-sim" if self.simulated or why is not None else self.genuine()
 
     def locate(self, setting: Setting) -> Path | None:
-        """Where the file lies, its checksum checked; None: simulate, which is announced where nobody asked for it.
+        """Path of the file, with its checksum verified; None: simulate.
+
+        A simulation that was not requested is announced by a warning.
 
         Raises:
-            DamagedFile: it is there and not what it should be."""
+            DamagedFile: the file is there but has unexpected content.
+        """
         if self.simulated:
             return None
         why = self._why_unavailable(Path(setting.data_dir), setting.offline)

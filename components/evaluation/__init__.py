@@ -1,1 +1,1 @@
-"""What composes a problem, a posterior and an attacker: scores under attack, and whether to believe them."""
+"""Evaluation of a posterior on a problem: scores, scores under attack, and sanity checks."""

@@ -45,8 +45,12 @@ def assess(
     made_by: MadeBy | None = None,
     told: Told = untold,
 ) -> Assessment:
-    """Scores, figures where they are asked for, and tables: of the problem, and of a security evaluation by an evasion
-    attacker, or one who spoofs what a filter observes, at the sizes of the threat.  He asks what made the posterior."""
+    """Scores, tables and, if requested, figures of a posterior.
+
+    They cover the problem and, at the sizes of the threat, a security evaluation by an
+    evasion attacker, or by an attacker that spoofs the observations of a filter; the latter
+    requires ``made_by``.
+    """
     told("scores", 0, 1)
     drawings = {"figures of the data": partial(problem.draw, posterior, rng)} if figures else {}
     tabulations: dict[str, Tabulating] = {}
@@ -57,10 +61,14 @@ def assess(
         assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
         assert isinstance(posterior, FilteredStates), "nor another posterior"
         assert made_by is not None
-        return assess_filter(problem, posterior, made_by, attacker, threat, rng, figures, told).after(plain)
+        return assess_filter(
+            problem, posterior, made_by, attacker, threat, rng, figures, told
+        ).after(plain)
     if not isinstance(attacker, Evasion) or threat is None:
         return plain
-    assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"
+    assert isinstance(problem, Supervised), (
+        "check_pairs lets no evasion attacker meet another problem"
+    )
     assert isinstance(posterior, Predicts), "so do the problem's scores"
     return assess_security(problem, posterior, attacker, threat, rng, figures, told).after(plain)
 
@@ -74,12 +82,14 @@ def assess_security(
     figures: bool = True,
     told: Told = untold,
 ) -> Assessment:
-    """The security evaluation: scores are named "robust_accuracy/eps=0.10", those of a member of several attacks
-    "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is that at the largest ε, and "mean_robust_accuracy" the mean over all
-    ε > 0, by which settings can be chosen.
+    """The security evaluation of a classifier.
+
+    Scores are named "robust_accuracy/eps=0.10", and for a member of several attacks
+    "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is the score at the largest ε, and
+    "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.
 
     Raises:
-        Misfit: as ``security_curve``.
+        Misfit: as in ``security_curve``.
     """
     attacker = attacker.with_problem(problem, rng)
     curve = security_curve(problem, posterior, attacker, threat, rng, told)
@@ -87,7 +97,11 @@ def assess_security(
     outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}
     for row in curve.rows.to_dict("records"):
         if row["eps"] > 0:
-            at = f"eps={row['eps']:.2f}" if round(row["eps"], 2) == row["eps"] else f"eps={row['eps']:g}"
+            at = (
+                f"eps={row['eps']:.2f}"
+                if round(row["eps"], 2) == row["eps"]
+                else f"eps={row['eps']:g}"
+            )
             scores[f"robust_accuracy/{at}"] = row["accuracy"]
             outcomes[f"robust_accuracy/{at}"] = curve.right[row["eps"]]
             scores[f"robust_nlpp/{at}"] = -row["log_likelihood"]
@@ -101,7 +115,9 @@ def assess_security(
     scores["entropy"] = float(curve.rows["entropy"].iloc[0])
     scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
     attacked = curve.rows["accuracy"][curve.rows["eps"] > 0]
-    scores["mean_robust_accuracy"] = float(attacked.mean() if len(attacked) else curve.rows["accuracy"].iloc[0])
+    scores["mean_robust_accuracy"] = float(
+        attacked.mean() if len(attacked) else curve.rows["accuracy"].iloc[0]
+    )
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
     scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
@@ -111,9 +127,15 @@ def assess_security(
     drawings = _drawings(problem, posterior, attacker, curve, rng) if figures else {}
     failed = curve.checks[curve.checks["passed"].map(lambda passed: passed is False)]
     if len(failed):
-        said = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
+        said = "; ".join(
+            f"{name} ({detail})"
+            for name, detail in zip(failed["check"], failed["detail"], strict=True)
+        )
         warnings.warn(
-            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
+            Shortfall(
+                f"the security evaluation is not to be trusted, of its checks these failed: {said}"
+            ),
+            stacklevel=1,
         )
     checks = [Check(*check) for check in curve.checks.itertuples(index=False)]
     tables = {"security_curve": curve.rows, "attack_checks": curve.checks}
@@ -131,7 +153,11 @@ def _drawings(
         return {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
 
     def draw_examples() -> dict[str, Figure]:
-        return {"attacked_examples": _examples(problem, posterior, attacker, rng, telling_size(curve.rows))}
+        return {
+            "attacked_examples": _examples(
+                problem, posterior, attacker, rng, telling_size(curve.rows)
+            )
+        }
 
     drawings: dict[str, Drawing] = {"figure security_curve": draw_curve}
     if problem.image_shape is not None and input_space(problem).smooth:
@@ -139,11 +165,14 @@ def _drawings(
     return drawings
 
 
-def _examples(problem: Supervised, posterior: Predicts, attacker: Evasion, rng: Rng, eps: float) -> Figure:
+def _examples(
+    problem: Supervised, posterior: Predicts, attacker: Evasion, rng: Rng, eps: float
+) -> Figure:
     """The first test images, their perturbations of size ε and what they are taken for."""
     from components.figures.attacked.attacked_examples import attacked_examples_figure
 
-    x, y = problem.test.x[:EXAMPLES], torch.where(problem.test.mask, problem.test.y, -1)[:EXAMPLES]
+    x = problem.test.x[:EXAMPLES]
+    y = torch.where(problem.test.mask, problem.test.y, -1)[:EXAMPLES]
     before = rng.attack.get_state()
     rng.attack.set_state(rng.at("attack", 0).get_state())
     try:
@@ -154,4 +183,6 @@ def _examples(problem: Supervised, posterior: Predicts, attacker: Evasion, rng: 
         rng.attack.set_state(before)
     labels = [g.guess[:, 0] for g in guesses if isinstance(g, Categorical)]
     assert problem.image_shape is not None
-    return attacked_examples_figure(x, attacked, labels[0], labels[1], y[:, 0], problem.image_shape, eps, attacker.name)
+    return attacked_examples_figure(
+        x, attacked, labels[0], labels[1], y[:, 0], problem.image_shape, eps, attacker.name
+    )

@@ -1,4 +1,4 @@
-"""What is known of a posterior in the end."""
+"""Final results on a posterior: scores, checks, figures and tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Assessment:
     checks: list[Check] = field(default_factory=list)  # of the attack
     # by the name of a score the observed test labels that are predicted rightly [labels] bool, of which it is the share
     outcomes: dict[str, Tensor] = field(default_factory=dict)
-    drawings: Mapping[str, Drawing] = field(default_factory=dict)  # by what a line calls them where they fail
+    # by what a line calls them where they fail
+    drawings: Mapping[str, Drawing] = field(default_factory=dict)
     tabulations: Mapping[str, Tabulating] = field(default_factory=dict)
 
     @cached_property

@@ -14,7 +14,11 @@ from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import FilteredStates
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
-from components.evaluation.filter_security_checks import budget_checks, reference_checks, telling_budget
+from components.evaluation.filter_security_checks import (
+    budget_checks,
+    reference_checks,
+    telling_budget,
+)
 from components.evaluation.progress import Progress, Told, untold
 from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
 from components.evaluation.threat import Threat
@@ -46,9 +50,12 @@ def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]
     doubled = above.any(0)
     last = above.double().argmax(0).clamp_min(1)  # first budget at which it has doubled
     eps = torch.tensor(sizes).to(errors)
-    high, low = errors.gather(0, last.unsqueeze(0))[0], errors.gather(0, last.unsqueeze(0) - 1)[0]
+    high = errors.gather(0, last.unsqueeze(0))[0]
+    low = errors.gather(0, last.unsqueeze(0) - 1)[0]
     share = ((level - low) / (high - low).clamp_min(torch.finfo(errors.dtype).tiny)).clamp(0, 1)
-    return torch.where(doubled, eps[last - 1] + share * (eps[last] - eps[last - 1]), eps[-1]), doubled
+    return torch.where(
+        doubled, eps[last - 1] + share * (eps[last] - eps[last - 1]), eps[-1]
+    ), doubled
 
 
 def assess_filter(
@@ -61,21 +68,21 @@ def assess_filter(
     figures: bool,
     told: Told = untold,
 ) -> Assessment:
-    """Errors under attack at every budget and at 0, with the checks that say whether to believe them.
+    """Errors under attack at every budget and at 0, with checks of their credibility.
 
-    The attacker simulates the filter with random numbers of his own; it is evaluated with others.  Scores are named
-    "robust_rmse/eps=2.00", "robust_nmse/eps=2.00" and, under random signs, "random_rmse/eps=2.00"; "robust_rmse" is that at the
-    largest budget, "doubling_budget" that at which the error doubles, and "doubled" whether it does.
+    The attacker simulates the filter with its own random numbers; it is evaluated with
+    others.  Scores are named "robust_rmse/eps=2.00", "robust_nmse/eps=2.00" and, under
+    random signs, "random_rmse/eps=2.00"; "robust_rmse" is the error at the largest budget,
+    "doubling_budget" the budget at which the error doubles, and "doubled" whether it does.
 
     Raises:
-        Misfit: the true states or the size of the noise are not known, or the filter has no gradient.
+        Misfit: the true states or the size of the noise are not known, or the filter has no
+            gradient.
     """
     import pandas as pd
 
-    weights, unit = (
-        weights_of(problem, attacker.raises(), attacker.name),
-        unit_of(made_by, problem, attacker.noise_unit(), attacker.name),
-    )
+    weights = weights_of(problem, attacker.raises(), attacker.name)
+    unit = unit_of(made_by, problem, attacker.noise_unit(), attacker.name)
     simulated = Replayed(made_by, problem, rng, weights, unit, attacker.follows_through(), index=1)
     run = replace(simulated, index=0)
     references = attacker.references()
@@ -90,7 +97,9 @@ def assess_filter(
     progress = Progress(told, len(budgets))
     for eps in budgets:
         progress.begins(f"{attacker.name}, ε = {eps:g}")
-        found = attacker.shift(simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None)
+        found = attacker.shift(
+            simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None
+        )
         rows.append(evaluate(eps, found))
     sizes = [row.eps for row in rows]
     budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
@@ -110,32 +119,56 @@ def assess_filter(
             scores |= {f"robust_rmse/{at}": row.rmse, f"robust_nmse/{at}": row.nmse}
             scores[f"random_{attacker.raises()}/{at}"] = row.random
     passed = all(check.passed is not False for check in checks)
-    scores |= {"robust_rmse": rows[-1].rmse, "robust_nmse": rows[-1].nmse, "doubling_budget": budget,
-               "doubled": doubled.to(budget), "attack_checks_passed": torch.full_like(budget, float(passed))}  # fmt: skip
+    scores |= {
+        "robust_rmse": rows[-1].rmse,
+        "robust_nmse": rows[-1].nmse,
+        "doubling_budget": budget,
+        "doubled": doubled.to(budget),
+        "attack_checks_passed": torch.full_like(budget, float(passed)),
+    }
     if problem.replicates == 1:
         scores = {name: float(value) for name, value in scores.items()}
-    table = pd.DataFrame([
-        {"eps": row.eps, "rmse": float(row.rmse.mean()), "nmse": float(row.nmse.mean()), "random": float(row.random.mean()),
-         "ratio": float((row.error / rows[0].error).mean()), "max_shift": float(row.u.norm(dim=-1).max()),
-         "knowledge": attacker.knowledge_used()}
-        for row in rows
-    ])  # fmt: skip
+    table = pd.DataFrame(
+        [
+            {
+                "eps": row.eps,
+                "rmse": float(row.rmse.mean()),
+                "nmse": float(row.nmse.mean()),
+                "random": float(row.random.mean()),
+                "ratio": float((row.error / rows[0].error).mean()),
+                "max_shift": float(row.u.norm(dim=-1).max()),
+                "knowledge": attacker.knowledge_used(),
+            }
+            for row in rows
+        ]
+    )
 
     def draw_curve() -> dict[str, Figure]:
         from components.figures.attacked.error_curve import error_curve_figure
 
-        errors, random = (torch.stack(each) for each in zip(*[(row.error, row.random) for row in rows], strict=True))
+        errors, random = (
+            torch.stack(each)
+            for each in zip(*[(row.error, row.random) for row in rows], strict=True)
+        )
         return {"error_curve": error_curve_figure(sizes, errors, random, attacker.raises(), passed)}
 
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
         said = "; ".join(failed)
         warnings.warn(
-            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
+            Shortfall(
+                f"the security evaluation is not to be trusted, of its checks these failed: {said}"
+            ),
+            stacklevel=1,
         )
-    tables = {"security_curve": table, "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"])}
+    tables = {
+        "security_curve": table,
+        "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"]),
+    }
     drawings = {"figure error_curve": draw_curve} if figures else {}
-    return Assessment(scores, checks, drawings=drawings, tabulations={"tables of the attack": lambda: tables})
+    return Assessment(
+        scores, checks, drawings=drawings, tabulations={"tables of the attack": lambda: tables}
+    )
 
 
 def _errors(run: Replayed, u: Tensor, attacker: Injection) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,8 +19,10 @@ from components.contracts.victim import FilterVictim
 from components.evaluation.replayed import Replayed
 from components.trouble import Misfit
 
-SLACK = 3.0  # standard errors of a paired difference by which the stronger of two attacks may look weaker
-ALONE = 0.05  # share of the error by which it may where there is one replicate and no standard error
+# standard errors of a paired difference by which the stronger of two attacks may look weaker
+SLACK = 3.0
+# share of the error by which it may where there is one replicate and no standard error
+ALONE = 0.05
 LEAST_GRADIENT = 0.05  # largest share of the times struck without any gradient
 
 
@@ -38,7 +40,10 @@ class AtBudget(Protocol):
 
 
 def no_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
-    """The error of one attack is no smaller than that of another, paired by replicate, but for Monte-Carlo error."""
+    """Check that the error of one attack is no smaller than the error of another.
+
+    Errors are paired by replicate, and Monte-Carlo error is allowed for.
+    """
     difference = strong - weak
     r = len(difference)
     slack = SLACK * float(difference.std()) / math.sqrt(r) if r > 1 else ALONE * float(weak)
@@ -47,9 +52,13 @@ def no_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
 
 
 def budget_checks(
-    attacker: Injection, rows: Sequence[AtBudget], struck: Tensor, run: Replayed, posterior: FilteredStates
+    attacker: Injection,
+    rows: Sequence[AtBudget],
+    struck: Tensor,
+    run: Replayed,
+    posterior: FilteredStates,
 ) -> list[Check]:
-    """What can be read off the curve itself."""
+    """Checks of the curve itself, without reference attacks."""
     clean = run.weighted_variance(run.filter(torch.zeros_like(run.observations)).mean).mean(1)
     nothing = run.weighted_variance(run.filter(rows[0].u).mean).mean(1)
     own = run.weighted_variance(posterior.mean).mean(1)
@@ -71,23 +80,36 @@ def budget_checks(
             f"largest excess {excess:.2g}",
         ),
         Check(
-            "only the share of times that he has is shifted", outside == 0, f"{outside} others of {int(moved.sum())}"
+            "only the share of times that he has is shifted",
+            outside == 0,
+            f"{outside} others of {int(moved.sum())}",
         ),
     ]
     if worst is not None:
-        a, b = rows[worst], rows[worst + 1]
-        checks.append(no_weaker("a larger budget is no weaker", b.error, a.error, f"at ε = {b.eps:g} and {a.eps:g}"))
+        a = rows[worst]
+        b = rows[worst + 1]
+        checks.append(
+            no_weaker(
+                "a larger budget is no weaker", b.error, a.error, f"at ε = {b.eps:g} and {a.eps:g}"
+            )
+        )
     if attacker.references().get("random signs") is not None and len(rows) > 1:
         gap = min(rows[1:], key=lambda row: float((row.error - row.random).mean()))
         checks.append(
-            no_weaker("the attack is no weaker than random signs", gap.error, gap.random, f"at ε = {gap.eps:g}")
+            no_weaker(
+                "the attack is no weaker than random signs",
+                gap.error,
+                gap.random,
+                f"at ε = {gap.eps:g}",
+            )
         )
     return checks
 
 
 def same_filter(again: Tensor, own: Tensor) -> Check:
     """The filter that is attacked is the run's own: unattacked, it errs as much with other random numbers."""
-    name, difference = "the filter attacked is the run's own", again - own
+    name = "the filter attacked is the run's own"
+    difference = again - own
     told = f"{float(again.mean().sqrt()):.4f} against {float(own.mean().sqrt()):.4f}"
     if len(own) == 1 and not torch.equal(again, own):
         return Check(name, None, f"{told}; 1 replicate, 2 needed")
@@ -96,20 +118,32 @@ def same_filter(again: Tensor, own: Tensor) -> Check:
 
 
 def telling_budget(rows: Sequence[AtBudget]) -> AtBudget | None:
-    """The budget > 0 whose error is nearest to twice the unattacked one: there attacks differ most; None: there is none."""
+    """The budget > 0 with the error nearest to twice the unattacked one; None if none exists.
+
+    Attacks differ most there.
+    """
     attacked = [row for row in rows if row.eps > 0]
     level = 2 * float(rows[0].error.mean())
     return min(attacked, key=lambda row: abs(float(row.error.mean()) - level)) if attacked else None
 
 
 def reference_checks(
-    attacker: Injection, telling: AtBudget, judges: Mapping[str, Tensor], simulated: FilterVictim, struck: Tensor
+    attacker: Injection,
+    telling: AtBudget,
+    judges: Mapping[str, Tensor],
+    simulated: FilterVictim,
+    struck: Tensor,
 ) -> list[Check]:
-    """What reference attacks of the same budget, at the same times, say of it."""
-    where, checks = f"at ε = {telling.eps:g}, {len(telling.error)} replicates", []
-    black, signs, one = judges["black box"], judges["random signs"], judges["one step"]
+    """Comparison with reference attacks of the same budget, at the same times."""
+    where = f"at ε = {telling.eps:g}, {len(telling.error)} replicates"
+    checks = []
+    black = judges["black box"]
+    signs = judges["random signs"]
+    one = judges["one step"]
     if attacker.knowledge_used() == "white box":
-        checks.append(no_weaker("a white box is no weaker than a black box", telling.error, black, where))
+        checks.append(
+            no_weaker("a white box is no weaker than a black box", telling.error, black, where)
+        )
         checks.append(no_weaker("several steps are no weaker than one", telling.error, one, where))
     checks.append(no_weaker("a black box is no weaker than random signs", black, signs, where))
     try:
@@ -118,6 +152,10 @@ def reference_checks(
         return checks
     silent = float(((slope == 0).all(-1) & struck).sum()) / max(1, int(struck.sum()))
     checks.append(
-        Check("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero at {silent:.1%} of the times struck")
+        Check(
+            "the gradient is not zero",
+            silent <= LEAST_GRADIENT,
+            f"zero at {silent:.1%} of the times struck",
+        )
     )
     return checks

@@ -1,14 +1,18 @@
-"""A posterior and its problem together as ArviZ's InferenceData: what ``az.loo`` and ``az.compare`` read.
+"""A posterior and its problem as ArviZ's InferenceData, for ``az.loo`` and ``az.compare``.
 
-Groups beside those of ``posteriors.inference_data``, of the same C chains and N draws:
+Groups in addition to the groups of ``posteriors.inference_data``, for the same C chains
+and N draws:
 
-    log_likelihood        log p(y_i | θ_s) of every label that was learnt from [C, N, …]
-    observed_data         y [rows], or [rows, tasks]; where several tasks have labels missing, a list of those that are there
+    log_likelihood        log p(y_i | θ_s) of every training label [C, N, …]
+    observed_data         y [rows], or [rows, tasks]; where several tasks have labels
+                          missing, a list of the labels that are there
     posterior_predictive  ỹ_i ~ p(y | x_i, θ_s) [C, N, …]
 
-Of a structural series i is a time and p(y_t | y_<t, θ) what is said of it beforehand, the states summed out (of Student's
-t given the precisions).  Of functions (Gaussian processes) f ~ q(f_i) is drawn by row, and i is a label given f_i.  Of states
-see ``inference_states``.  Draws with weights are drawn anew by their weights, as one chain.  Labels are in the problem's units.
+In a structural series i is a time and p(y_t | y_<t, θ) is the one-step predictive
+density, with the states summed out (in models with Student's t given the precisions).
+For functions (Gaussian processes) f ~ q(f_i) is drawn by row, and i is a label given
+f_i.  For states see ``inference_states``.  Weighted draws are resampled by their
+weights, as one chain.  Labels are in the problem's units.
 """
 
 from __future__ import annotations
@@ -22,7 +26,14 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction, LogJoint
-from components.contracts.posteriors import DrawsInBulk, HoldsDraws, HoldsModule, Redraws, SeriesDraws, SmoothedStates
+from components.contracts.posteriors import (
+    DrawsInBulk,
+    HoldsDraws,
+    HoldsModule,
+    Redraws,
+    SeriesDraws,
+    SmoothedStates,
+)
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
@@ -42,12 +53,20 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 10_000_000  # of a group, 80 MB in float64: more draws are thinned
 DRAWS = 1000  # asked of a posterior that draws anew whenever it predicts
-FEWEST = 25  # draws, of whose tail ``az.loo`` makes a Pareto distribution: it takes a fifth of them, and five at least
-STREAM = 9_000  # of the evaluation's fresh generators; 9,001 and 9,003 are ``pointwise``'s and ``inference_states``'s
+# draws, of whose tail ``az.loo`` makes a Pareto distribution: it takes a fifth of them, and five at
+# least
+FEWEST = 25
+# of the evaluation's fresh generators; 9,001 and 9,003 are ``pointwise``'s and
+# ``inference_states``'s
+STREAM = 9_000
 
 
-def inference_groups(problem: Problem, posterior: object, rng: Rng, model: object = None) -> DataTree:
-    """All groups that there are, of the first replicate where several are computed at once; ``model`` is what states are of.
+def inference_groups(
+    problem: Problem, posterior: object, rng: Rng, model: object = None
+) -> DataTree:
+    """All available groups, for the first replicate where several are computed jointly.
+
+    ``model`` is the model of the states.
 
     Raises:
         Misfit: the posterior holds no draws of parameters, functions or states.
@@ -96,7 +115,12 @@ def _observations(problem: Problem, draws: Draws) -> int | None:
     if isinstance(problem, Supervised):
         return int(problem.train.mask.sum())
     known = isinstance(draws.model, LogJoint)
-    if known and isinstance(problem, Unlabelled) and isinstance(problem.train, Rows) and not problem.redrawn:
+    if (
+        known
+        and isinstance(problem, Unlabelled)
+        and isinstance(problem.train, Rows)
+        and not problem.redrawn
+    ):
         return problem.train.n_rows
     return None
 
@@ -104,8 +128,12 @@ def _observations(problem: Problem, draws: Draws) -> int | None:
 def _resample_unweighted(draws: Draws, rng: Rng) -> Draws:
     if draws.log_weights is None:
         return draws
-    rows = torch.multinomial(draws.weights, len(draws.flat), replacement=True, generator=rng.at("evaluation", STREAM))
-    return replace(draws, draws=draws.flat[rows][None], start=draws.start[:1], stats={}, log_weights=None)
+    rows = torch.multinomial(
+        draws.weights, len(draws.flat), replacement=True, generator=rng.at("evaluation", STREAM)
+    )
+    return replace(
+        draws, draws=draws.flat[rows][None], start=draws.start[:1], stats={}, log_weights=None
+    )
 
 
 def _thin(draws: Draws, n: int) -> Draws:
@@ -116,10 +144,14 @@ def _thin(draws: Draws, n: int) -> Draws:
     every = max(1, -(-draws.n_chains * draws.n_draws * n // MOST_NUMBERS))
     index = np.arange(draws.n_draws)[every - 1 :: every]
     if len(index) == 0:
-        raise Misfit(f"{draws.n_draws} draws of so many numbers are more than 80 MB, thinned to none; keep more draws")
+        raise Misfit(
+            f"{draws.n_draws} draws of so many numbers are more than 80 MB, thinned to none; keep more draws"
+        )
     if every == 1:
         return draws
-    told = f"every {every}th draw alone, {len(index)} of {draws.n_draws}: all would be more than 80 MB"
+    told = (
+        f"every {every}th draw alone, {len(index)} of {draws.n_draws}: all would be more than 80 MB"
+    )
     warnings.warn(told, Shortfall, stacklevel=2)
     part: dict[str, Any] = {"draws": draws.draws[:, index]}
     part["stats"] = {name: value[:, index] for name, value in draws.stats.items()}
@@ -132,13 +164,18 @@ def _pointwise(problem: Problem, draws: Draws, rng: Rng) -> Pointwise:
     if isinstance(draws, StructuralDraws):
         return of_series(draws, rng)
     if isinstance(problem, Supervised):
-        return of_labels(problem, lambda x: draws.predictive(draws.flat, x), len(draws.flat), rng)[0]
+        return of_labels(problem, lambda x: draws.predictive(draws.flat, x), len(draws.flat), rng)[
+            0
+        ]
     assert isinstance(problem, Unlabelled), "``_observations`` refuses what is neither"
     return of_rows(problem, draws)
 
 
 def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
-    """Of networks, or functions, that are drawn anew or are few: what they say at the training rows stands for them, ``f``."""
+    """Groups of networks, or functions, that are redrawn for each prediction or are few.
+
+    Their values ``f`` at the training rows represent them.
+    """
     labels = problem.train.y.numel() * problem.n_classes
     held = posterior.some(max(FEWEST, min(DRAWS, MOST_NUMBERS // labels)), None)
 
@@ -153,8 +190,12 @@ def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
 
 
 def _of_functions(problem: Supervised, module: GivenFunction, rng: Rng) -> DataTree:
-    """Of a Gaussian process: f_i ~ q(f_i) of each row by itself, and p(y_i | f_i), so that 1/p weighs a label out of q."""
-    labels, generator = problem.train.y.numel() * problem.n_classes, rng.at("evaluation", STREAM + 2)
+    """Groups of a Gaussian process: f_i ~ q(f_i) of each row separately, and p(y_i | f_i).
+
+    The weights 1/p thus remove a label from q.
+    """
+    labels = problem.train.y.numel() * problem.n_classes
+    generator = rng.at("evaluation", STREAM + 2)
     n_draws = max(FEWEST, min(DRAWS, MOST_NUMBERS // labels))
     return _said_by(problem, lambda x: module.given_function(x, n_draws, generator), n_draws, rng)
 
@@ -162,7 +203,11 @@ def _of_functions(problem: Supervised, module: GivenFunction, rng: Rng) -> DataT
 def _said_by(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng) -> DataTree:
     said, f = of_labels(problem, predictive, n_draws, rng)
     f = f.squeeze(2) if problem.n_tasks == 1 else f
-    names = ["input", *(["of_task"] if problem.n_tasks > 1 else []), *(["class"] if problem.target != "real" else [])]
+    names = [
+        "input",
+        *(["of_task"] if problem.n_tasks > 1 else []),
+        *(["class"] if problem.target != "real" else []),
+    ]
     groups = Groups({"posterior": {"f": _numpy(f)[None]}}, {"f": names})
     _add(groups, said, (1, n_draws))
     return groups.tree()
@@ -174,9 +219,13 @@ def _count(n_draws: int, mend: str) -> None:
     Raises:
         Misfit: there is one, or none."""
     if n_draws < 2:
-        raise Misfit(f"there is {n_draws} draw of what can be drawn {FEWEST} times and more; {mend}")
+        raise Misfit(
+            f"there is {n_draws} draw of what can be drawn {FEWEST} times and more; {mend}"
+        )
     if n_draws < FEWEST:
-        warnings.warn(f"{n_draws} draws: az.loo asks for {FEWEST} or more; {mend}", Shortfall, stacklevel=3)
+        warnings.warn(
+            f"{n_draws} draws: az.loo asks for {FEWEST} or more; {mend}", Shortfall, stacklevel=3
+        )
 
 
 def _add(groups: Groups, said: Pointwise, shape: tuple[int, int]) -> None:
@@ -184,9 +233,13 @@ def _add(groups: Groups, said: Pointwise, shape: tuple[int, int]) -> None:
     lengths = [len(axis) for axis in said.axes.values()]
     groups.dims[said.name] = list(said.axes)
     groups.coords |= said.axes
-    groups.values["log_likelihood"] = {said.name: _numpy(said.log_likelihood.double()).reshape(*shape, *lengths)}
+    groups.values["log_likelihood"] = {
+        said.name: _numpy(said.log_likelihood.double()).reshape(*shape, *lengths)
+    }
     if said.drawn is not None:
-        groups.values["posterior_predictive"] = {said.name: _numpy(said.drawn).reshape(*shape, *lengths)}
+        groups.values["posterior_predictive"] = {
+            said.name: _numpy(said.drawn).reshape(*shape, *lengths)
+        }
     if said.observed is not None:
         groups.values["observed_data"] = {said.name: _numpy(said.observed).reshape(lengths)}
 

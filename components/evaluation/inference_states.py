@@ -1,13 +1,19 @@
 """Filtered and smoothed states as ArviZ's InferenceData.
 
-    posterior        x_t ~ N(m_t, v_t), the first two moments of p(x_t | y_1:t), or of p(x_t | y_1:T) of a smoother, by time
-                     and coordinate: the laws of each x_tj alone, not of paths  [1, N, time, state]
-    log_likelihood   log p(y_t | x_t) of a filter whose weights are likelihoods [1, N, seen]
-    observed_data    y_t of the times at which something was seen [seen]; y1, y2, … of several coordinates
+    posterior        x_t ~ N(m_t, v_t), the first two moments of p(x_t | y_1:t), or of
+                     p(x_t | y_1:T) of a smoother, by time and coordinate: only the
+                     marginals of each x_tj, not of paths  [1, N, time, state]
+    log_likelihood   log p(y_t | x_t) of a filter in which weights are likelihoods
+                     [1, N, seen]
+    observed_data    y_t of the times with an observation [seen]; y1, y2, … of several
+                     coordinates
 
-Leaving y_t out of p(x_t | y_1:t) gives p(y_t | y_1:t−1) = 1 / E[1 / p(y_t | x_t)], what is said of it beforehand: ``az.loo``
-of a filter estimates its log evidence.  Where draws of these laws cannot (an observation that says more of its state than
-all before it, laws that are not normal, coordinates that depend on each other) there is no log_likelihood, and a warning."""
+Leaving y_t out of p(x_t | y_1:t) gives the one-step predictive density
+p(y_t | y_1:t−1) = 1 / E[1 / p(y_t | x_t)]: ``az.loo`` of a filter estimates its log
+evidence.  Where draws from these marginals cannot do this (an observation more
+informative about its state than all before it, marginals that are not normal,
+coordinates that depend on each other) there is no log_likelihood, and a warning.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +33,13 @@ from components.trouble import Misfit, Shortfall
 DRAWS = 1000
 MOST_NUMBERS = 10_000_000  # of the states, 80 MB in float64
 STREAM = 9_003  # of the evaluation's fresh generators
-APART = 4.0  # nats between the two log evidences: smaller differences of elpd say little (Sivula and others 2020)
+# nats between the two log evidences: smaller differences of elpd say little (Sivula and others
+# 2020)
+APART = 4.0
 
 
 def of_observations(problem: Sequence, times: int | None = None) -> Groups:
-    """What was seen of the first replicate, until a time."""
+    """Observations of the first replicate up to a time."""
     y = problem.observations[0, :times]  # [T, dy]
     seen = ~y.isnan().any(1)
     dates = problem.dates[: len(y)] or range(1, len(y) + 1)
@@ -46,26 +54,34 @@ def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: 
 
     Raises:
         Misfit: nothing has been seen yet."""
-    mean, variance = posterior.mean[0], posterior.variance[0]  # [T, dx]
+    mean = posterior.mean[0]
+    variance = posterior.variance[0]  # [T, dx]
     if mean.numel() == 0:
         raise Misfit("no time has been filtered yet; take more steps")
     times, dx = mean.shape
     n = max(2, min(DRAWS, MOST_NUMBERS // mean.numel()))
     generator = rng.at("evaluation", STREAM)
-    eps = torch.randn(n, times, dx, generator=generator, dtype=mean.dtype, device=generator.device).to(mean.device)
+    eps = torch.randn(
+        n, times, dx, generator=generator, dtype=mean.dtype, device=generator.device
+    ).to(mean.device)
     x = mean + variance.clamp_min(0).sqrt() * eps  # [N, T, dx]
     groups = of_observations(problem, times)
     names = [*problem.state_names[:dx], *(f"x{j + 1}" for j in range(len(problem.state_names), dx))]
     groups.values["posterior"] = {"x": x[None].cpu().numpy()}
     groups.dims["x"] = ["time", "state"]
     groups.coords |= {"time": [*(problem.dates[:times] or range(1, times + 1))], "state": names}
-    if isinstance(posterior, FilteredStates) and (said := _log_likelihood(problem, posterior, model, x)) is not None:
+    if (
+        isinstance(posterior, FilteredStates)
+        and (said := _log_likelihood(problem, posterior, model, x)) is not None
+    ):
         groups.values["log_likelihood"] = {"y": said[None].cpu().numpy()}
         groups.dims["y"] = ["seen"]
     return groups
 
 
-def _log_likelihood(problem: Sequence, posterior: FilteredStates, model: object, x: Tensor) -> Tensor | None:
+def _log_likelihood(
+    problem: Sequence, posterior: FilteredStates, model: object, x: Tensor
+) -> Tensor | None:
     """log p(y_t | x_t) of the times that were seen [N, seen]; None, and a warning: it is not what weighs them out."""
     if not posterior.evidence or not isinstance(model, StateSpace):
         why = (
@@ -73,7 +89,9 @@ def _log_likelihood(problem: Sequence, posterior: FilteredStates, model: object,
             if isinstance(model, StateSpace)
             else "its model has parameters of its own"
         )
-        _short(f"no log_likelihood: leaving a time out of this filter's states is not what was said before it, {why}")
+        _short(
+            f"no log_likelihood: leaving a time out of this filter's states is not what was said before it, {why}"
+        )
         return None
     y = problem.observations[:1, : x.shape[1]]
     seen = (~y[0].isnan().any(1)).nonzero()[:, 0].tolist()

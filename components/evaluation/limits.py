@@ -1,27 +1,41 @@
-"""What a run has to reach before its numbers are believed: every limit, with where it comes from."""
+"""Limits that a run must meet before its results are accepted, each with its source."""
 
 from __future__ import annotations
 
 import math
 
 RHAT = 1.01  # largest R̂; Vehtari et al. (2021), section 4.1
-ESS_PER_CHAIN = 100  # smallest bulk and tail ESS; Vehtari et al. (2021), section 4.1: 400 of four chains
-E_BFMI = 0.3  # smallest fraction of missing information; Betancourt (2016), section 5, and Stan's warning
-HAMILTONIAN_ACCEPTANCE = 0.6  # smallest mean rate of HMC and NUTS; Betancourt, Byrne and Girolami (2014), section 3
-METROPOLIS_ACCEPTANCE = 0.15  # of random walks, MALA among the others; Roberts and Rosenthal (2001), section 5
+# smallest bulk and tail ESS; Vehtari et al. (2021), section 4.1: 400 of four chains
+ESS_PER_CHAIN = 100
+# smallest fraction of missing information; Betancourt (2016), section 5, and Stan's warning
+E_BFMI = 0.3
+# smallest mean rate of HMC and NUTS; Betancourt, Byrne and Girolami (2014), section 3
+HAMILTONIAN_ACCEPTANCE = 0.6
+# of random walks, MALA among the others; Roberts and Rosenthal (2001), section 5
+METROPOLIS_ACCEPTANCE = 0.15
 LEAST_ESS = (
-    2.0  # of a filter's particles: below it one of them carries more than half of the weight; Snyder et al. (2008)
+    # of a filter's particles: below it one of them carries more than half of the weight; Snyder et
+    # al. (2008)
+    2.0
 )
-USED = 1e-3  # share of an observation, or of a difference between weights, below which a filter does without it; ours
-BOUND_GAIN = 0.01  # largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
+# share of an observation, or of a difference between weights, below which a filter does without it;
+# ours
+USED = 1e-3
+# largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
+BOUND_GAIN = 0.01
 BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noise of minibatches
 BIAS_P = (
-    1e-3  # least probability, corrected for their number, of differences between gradients that should have one mean
+    # least probability, corrected for their number, of differences between gradients that should
+    # have one mean
+    1e-3
 )
-DISCRIMINATOR_LOSS = 0.05  # of 2 log 2: below it q and its Gaussian overlap nowhere, and the log-ratio has no scale
+# of 2 log 2: below it q and its Gaussian overlap nowhere, and the log-ratio has no scale
+DISCRIMINATOR_LOSS = 0.05
 LABELS = 10  # fewest test labels of a task that say whether a classifier has collapsed to one class
-LARGEST_CLASS = 0.95  # share of the most frequent class above which predicting it alone may be the best there is
-BOUND_LINES = 10  # fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
+# share of the most frequent class above which predicting it alone may be the best there is
+LARGEST_CLASS = 0.95
+# fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
+BOUND_LINES = 10
 
 
 def pareto_k(draws: int) -> float:

@@ -1,4 +1,7 @@
-"""What S draws say of each observation that was learnt from: labels, times of a structural series, rows."""
+"""Pointwise log-likelihoods and predictive draws of S draws, by training observation.
+
+Observations are labels, times of a structural series, or rows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ Predicting = Callable[[Tensor], Predictive]  # of inputs x [B, D]
 
 @dataclass(frozen=True)
 class Pointwise:
-    """What S draws say of the n labels that were learnt from."""
+    """Pointwise log-likelihoods and predictive draws of S draws for the n training labels."""
 
     name: str
     log_likelihood: Tensor  # [S, n]
@@ -37,12 +40,19 @@ class Pointwise:
     axes: dict[str, list[Any]]  # dimensions that the n make up, and their coordinates
 
 
-def of_labels(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng) -> tuple[Pointwise, Tensor]:
-    """What S draws say of the training labels that are there, and f, of which they say it: means or logits [S, B, …].
+def of_labels(
+    problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng
+) -> tuple[Pointwise, Tensor]:
+    """Pointwise values of the observed training labels, and their f.
+
+    f is the mean or the logits [S, B, …] by which the S draws predict the labels.
 
     Raises:
-        Misfit: a draw's predictive is itself a mixture."""
-    x, y, mask = problem.train.x, problem.train.y, problem.train.mask
+        Misfit: a draw's predictive is itself a mixture.
+    """
+    x = problem.train.x
+    y = problem.train.y
+    mask = problem.train.mask
     generator = rng.at("evaluation", STREAM)
     size = max(1, AT_ONCE // (n_draws * problem.n_tasks * problem.n_classes))
     parts = []
@@ -67,16 +77,23 @@ def _evaluate_predictive(
     """log p(y | x, θ), draws of y and f, [S, B, T] each; f of classes [S, B, T, K]."""
     if isinstance(said, GaussianMixture):
         f, (S, *_) = said.mu, said.mu.shape
-        normal = torch.randn(said.mu.shape, generator=generator, dtype=said.mu.dtype, device=said.mu.device)
-        log_likelihood, drawn = _normal(y, said.mu, said.v), said.mu + said.v.sqrt() * normal
+        normal = torch.randn(
+            said.mu.shape, generator=generator, dtype=said.mu.dtype, device=said.mu.device
+        )
+        log_likelihood = _normal(y, said.mu, said.v)
+        drawn = said.mu + said.v.sqrt() * normal
     else:
         f, (S, *_) = said.logits, said.logits.shape
         log_probs = said.logits.log_softmax(-1)  # [S, B, T, K]
         places = y.clamp_min(0).expand(S, *y.shape)  # anything where the label is missing
         log_likelihood = log_probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)
-        drawn = torch.multinomial(log_probs.exp().flatten(0, 2), 1, generator=generator).view(log_likelihood.shape)
+        drawn = torch.multinomial(log_probs.exp().flatten(0, 2), 1, generator=generator).view(
+            log_likelihood.shape
+        )
     if n_draws != S:
-        raise Misfit("what one draw of its parameters predicts is itself a mixture, whose parts are not told apart")
+        raise Misfit(
+            "what one draw of its parameters predicts is itself a mixture, whose parts are not told apart"
+        )
     return log_likelihood, drawn, f
 
 
@@ -86,26 +103,31 @@ def _normal(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
 
 
 def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
-    """What is said of each time that is seen from those before it."""
+    """One-step predictive values of each observed time given the times before it."""
     series = draws.series
-    seen, y = draws.of.design(series).seen, series.y[0, :, 0]
+    seen = draws.of.design(series).seen
+    y = series.y[0, :, 0]
     seen = seen[: len(y)]
     mean, variance = (value[:, : len(y)][:, seen] for value in draws.beforehand(series))
     generator = rng.at("evaluation", STREAM)
     normal = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     times = series.dates[: len(y)] or range(1, len(y) + 1)
-    axes: dict[str, list[Any]] = {"time": [time for time, there in zip(times, seen.tolist(), strict=True) if there]}
+    axes: dict[str, list[Any]] = {
+        "time": [time for time, there in zip(times, seen.tolist(), strict=True) if there]
+    }
     y = y[seen].to(mean)
     return Pointwise("y", _normal(y, mean, variance), y, mean + variance.sqrt() * normal, axes)
 
 
 def of_rows(problem: Unlabelled, draws: Draws) -> Pointwise:
-    """What is said of rows without labels; nothing draws them."""
+    """Log-likelihoods of rows without labels; there are no predictive draws."""
     train = problem.train
     assert isinstance(draws.model, LogJoint), "``inference_groups`` takes no other"
     assert isinstance(train, Rows), "and no words"
     with torch.no_grad():
         size = max(1, AT_ONCE // max(1, train.n_rows))
-        values = torch.cat([draws.model.log_likelihood(theta, train) for theta in draws.flat.split(size)])
+        values = torch.cat(
+            [draws.model.log_likelihood(theta, train) for theta in draws.flat.split(size)]
+        )
     observed = train.x.flatten() if train.x.numel() == train.n_rows else None
     return Pointwise("x", values, observed, None, {"row": list(range(train.n_rows))})

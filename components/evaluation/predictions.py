@@ -1,4 +1,4 @@
-"""What a posterior predicts at the test inputs, as a table that is kept with a run."""
+"""Predictions of a posterior at the test inputs, as a table that is kept with a run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 
 def predicted_table(problem: Problem, posterior: object, rng: Rng) -> pd.DataFrame:
-    """A line for each label of the test rows: row, task, label, mean and sd of the predictive, in units of the labels.
+    """Table with a line for each test label: row, task, label, predictive mean and sd.
 
-    Of real labels alone.  It asks for what ``score`` has just asked for: the same draws."""
+    Values are in units of the labels, which must be real.  Reuses the draws of ``score``.
+    """
     import pandas as pd
 
     assert isinstance(problem, Supervised), "keep_predictions is refused where there are no labels"
     assert isinstance(posterior, Predicts), "so do the problem's scores"
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, problem.test.x, rng)
-    assert isinstance(predictive, GaussianMixture), "keep_predictions is refused where labels are not real"
-    test, names = problem.test, problem.task_names or [""] * problem.n_tasks
+    assert isinstance(predictive, GaussianMixture), (
+        "keep_predictions is refused where labels are not real"
+    )
+    test = problem.test
+    names = problem.task_names or [""] * problem.n_tasks
     location = problem.y_mean if problem.y_mean is not None else torch.zeros_like(test.y[0])
     scale = problem.y_std if problem.y_std is not None else torch.ones_like(test.y[0])
     values = {
@@ -37,4 +41,6 @@ def predicted_table(problem: Problem, posterior: object, rng: Rng) -> pd.DataFra
     }
     rows, tasks = test.mask.nonzero(as_tuple=True)
     columns = {name: value[rows, tasks].double().cpu().numpy() for name, value in values.items()}
-    return pd.DataFrame({"row": rows.cpu().numpy(), "task": [names[t] for t in tasks.tolist()], **columns})
+    return pd.DataFrame(
+        {"row": rows.cpu().numpy(), "task": [names[t] for t in tasks.tolist()], **columns}
+    )

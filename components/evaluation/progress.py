@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Told = Callable[[str, int, int], None]  # what is being done now, parts that are done, and of how many
+# what is being done now, parts that are done, and of how many
+Told = Callable[[str, int, int], None]
 
 
 def untold(what: str, done: int, of: int) -> None:

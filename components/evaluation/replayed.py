@@ -22,7 +22,7 @@ STREAM = 7_000  # first index of the streams' fresh generators that are used her
 
 
 class MadeBy(NamedTuple):
-    """What made a posterior."""
+    """Model and inference that produced a posterior."""
 
     model: object
     inference: Inference[Any, Any, Any, Any]
@@ -49,10 +49,11 @@ class Followed(Trace):
 
 @dataclass(frozen=True)
 class Replayed:
-    """``FilterVictim``: the run's own model and filter, whose random numbers are those of ``index``.
+    """``FilterVictim``: the run's own model and filter, with the random numbers of ``index``.
 
-    Gradients are followed back through ``window`` times, from the error of every time to the observations before it in the
-    same window."""
+    Gradients are propagated back through ``window`` times, from the error of every time to
+    the observations before it in the same window.
+    """
 
     made_by: MadeBy
     problem: Sequence
@@ -72,7 +73,9 @@ class Replayed:
 
     @property
     def states(self) -> Tensor:
-        assert self.problem.states is not None, "``unit_of`` and ``weights_of`` refuse what has none"
+        assert self.problem.states is not None, (
+            "``unit_of`` and ``weights_of`` refuse what has none"
+        )
         return self.problem.states
 
     def shift(self, u: Tensor) -> Tensor:
@@ -80,15 +83,18 @@ class Replayed:
         return self.observations + u @ self.unit.T
 
     def filter(self, u: Tensor) -> FilteredStates:
-        """What the filter makes of shifted observations."""
+        """States that the filter estimates from shifted observations."""
         model, inference = self.made_by
-        problem, rng = replace(self.problem, observations=self.shift(u)), Beside(self.rng, STREAM + self.index)
+        problem = replace(self.problem, observations=self.shift(u))
+        rng = Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         with torch.no_grad():
             for _, batch in problem.batches(inference.sees, rng, 0, self.observations.shape[1]):
                 state, _ = inference.step(state, batch, rng)
         posterior = inference.posterior(state)
-        assert isinstance(posterior, FilteredStates), "check_pairs lets no injection meet another posterior"
+        assert isinstance(posterior, FilteredStates), (
+            "check_pairs lets no injection meet another posterior"
+        )
         return posterior
 
     def error(self, u: Tensor) -> Tensor:
@@ -101,21 +107,27 @@ class Replayed:
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
         model, inference = self.made_by
         y = self.shift(u).detach().requires_grad_()
-        problem, rng = replace(self.problem, observations=y), Beside(self.rng, STREAM + self.index)
+        problem = replace(self.problem, observations=y)
+        rng = Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         if not isinstance(state, Filters):
             raise Misfit(
                 f"attacker: inference={inference.name} keeps no filtered states whose gradient could be followed"
             )
         state.filtered.mean = followed = Followed()
-        times, total, slope = y.shape[1], y.new_zeros(y.shape[0]), torch.zeros_like(y)
+        times = y.shape[1]
+        total = y.new_zeros(y.shape[0])
+        slope = torch.zeros_like(y)
         for first in range(0, times, self.window):
             last = min(first + self.window, times)
             with torch.enable_grad():
                 for _, batch in problem.batches(inference.sees, rng, first, last):
                     state, _ = inference.step(state, batch, rng)
                 means = torch.stack(followed.fresh, 1)  # [R, window, dx]
-                errors = ((self.states[:, first:last] - means).square() * self.weights).sum((1, 2)) / times  # [R]
+                # [R]
+                errors = ((self.states[:, first:last] - means).square() * self.weights).sum(
+                    (1, 2)
+                ) / times
             if not errors.requires_grad:
                 raise Misfit(
                     f"attacker.access=gradient: inference={inference.name} has no gradient in the observations; use "
@@ -129,7 +141,7 @@ class Replayed:
 
 
 def _detach(state: Any) -> Any:
-    """The same state of a filter, through whose tensors no gradient goes back."""
+    """The same state of a filter with detached tensors."""
     state.filtered.log_normaliser = state.filtered.log_normaliser.detach()
     own = {f.name: vars(state)[f.name] for f in dataclasses.fields(state) if f.init}
     return replace(state, **{name: v.detach() for name, v in own.items() if isinstance(v, Tensor)})
@@ -144,10 +156,12 @@ class HasNoise(Protocol):
 
 
 def unit_of(made_by: MadeBy, problem: Sequence, sd: float | None, attacker: str) -> Tensor:
-    """Σ^½ [dy, dy], the unit of budgets: of what made the data, or of the model; or ``sd`` I.
+    """Σ^½ [dy, dy], the unit of budgets, of the system that made the data or of the model.
+
+    If ``sd`` is given, it is ``sd`` I.
 
     Raises:
-        Misfit: neither says, and no ``sd`` is given.
+        Misfit: neither of them has Σ, and no ``sd`` is given.
     """
     if sd is not None:
         y = problem.observations
@@ -168,6 +182,8 @@ def weights_of(problem: Sequence, error: str, attacker: str) -> Tensor:
         Misfit: the true states are not known.
     """
     if problem.states is None:
-        raise Misfit(f"attacker={attacker}: knows the true states, and those of dataset={problem.name} nobody does")
+        raise Misfit(
+            f"attacker={attacker}: knows the true states, and those of dataset={problem.name} nobody does"
+        )
     square = problem.states.square().mean((0, 1))  # [dx]
     return (1 / square if error == "nmse" else torch.ones_like(square)) / len(square)

@@ -1,5 +1,9 @@
-"""Sanity checks of a run, beside those of its attack: chains that did not mix, filters that collapsed, steps too large, a
-bound that still rises, and scores that are no numbers.  They add to the scores and change none."""
+"""Sanity checks of a run, apart from the checks of its attack.
+
+They detect chains that did not mix, filters that collapsed, steps that are too large, a
+bound that still rises, and scores that are not numbers.  They are additional to the
+scores and change none.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,18 @@ Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a d
 
 # Scores that compare predictions with test labels, those of attacks without "robust_".
 OF_LABELS = frozenset(
-    {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps", "nlpp_of_law", "entropy"}
+    {
+        "accuracy",
+        "nlpp",
+        "log_likelihood",
+        "ece",
+        "auc",
+        "rmse",
+        "coverage90",
+        "crps",
+        "nlpp_of_law",
+        "entropy",
+    }
     | {"mean_accuracy", "mean_robust_accuracy", "worst_case_accuracy", "undefended_accuracy"}
     | {"undefended_robust_accuracy"}
 )
@@ -60,13 +75,19 @@ def run_checks(
     smoke: bool,
     declared: bool = False,
 ) -> list[Check]:
-    """What can be checked of a run that has ended: by what its posterior is, and by what its steps have said.
+    """All applicable checks of a finished run, by its type of posterior and recorded values.
 
-    Of a smoke run only the scores are: nothing else is asked of so few steps.  ``declared`` as in ``class_checks``."""
+    A smoke run has only its scores checked: nothing else is required after so few steps.
+    ``declared`` as in ``class_checks``.
+    """
     checks = [finite_scores(scores, problem)]
     mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
     if smoke:
-        sampled = mixing or isinstance(posterior, FilteredStates) or isinstance(inference, RespondsToGradient)
+        sampled = (
+            mixing
+            or isinstance(posterior, FilteredStates)
+            or isinstance(inference, RespondsToGradient)
+        )
         if sampled or _recorded_values(trace, "elbo"):
             checks.append(Check("it has converged", None, SHORT))
         return checks
@@ -76,18 +97,27 @@ def run_checks(
     if mixing and isinstance(posterior, SeriesDraws):
         checks += draws_checks(posterior.parameters, scores)
     elif mixing and isinstance(posterior, PartitionDraws):
-        compared = {name: value for name, value in scores.items() if name in ("rhat", "ess", "ess_tail")}
-        checks += draws_checks(posterior.summaries, compared)  # few splits are accepted where there are few to find
+        compared = {
+            name: value for name, value in scores.items() if name in ("rhat", "ess", "ess_tail")
+        }
+        # few splits are accepted where there are few to find
+        checks += draws_checks(posterior.summaries, compared)
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)
-    if isinstance(posterior, FilteredStates) or (isinstance(posterior, WeighsParticles) and posterior.ess is not None):
+    if isinstance(posterior, FilteredStates) or (
+        isinstance(posterior, WeighsParticles) and posterior.ess is not None
+    ):
         checks += particle_checks(trace, posterior)
         checks += observation_checks(posterior, problem)
     elif values := _recorded_values(trace, "elbo"):
         checks.append(bound_check(values))
-    judged = [_recorded_values(trace, name) for name in of_variants(["discriminator_loss"], inference)]
+    judged = [
+        _recorded_values(trace, name) for name in of_variants(["discriminator_loss"], inference)
+    ]
     if all(judged):
-        checks.append(discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)]))
+        checks.append(
+            discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)])
+        )
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
     checks += approximation_checks(problem, inference, state, rng)
@@ -97,8 +127,11 @@ def run_checks(
 
 
 def finite_scores(scores: Scores, problem: Problem) -> Check:
-    """Every score is a number, of every replicate; but those that ``metrics.undefined`` gives a reason for, and those of tasks
-    without test labels."""
+    """Check that every score of every replicate is a number.
+
+    Exceptions are scores for which ``metrics.undefined`` gives a reason, and scores of
+    tasks without test labels.
+    """
     problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
     classes = _has_classes(problem)
     lost: list[str] = []
@@ -107,15 +140,23 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
         for r, value in enumerate(values if isinstance(values, list) else [values]):
             if math.isfinite(value):
                 continue
-            because = _without_labels(name, value, problem) or undefined.reason(name, value, classes)
+            because = _without_labels(name, value, problem) or undefined.reason(
+                name, value, classes
+            )
             if because is None:
-                lost.append(f"{name} {value}" + (f" of replicate {r + 1}" if isinstance(values, list) else ""))
+                lost.append(
+                    f"{name} {value}"
+                    + (f" of replicate {r + 1}" if isinstance(values, list) else "")
+                )
             elif name not in excused.setdefault(because, []):
                 excused[because].append(name)
     if lost:
         more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
         return Check(FINITE, False, ", ".join(lost[:MOST_NAMED]) + more)
-    told = [f"{len(scores)} scores", *(f"{_names(names)} without a value: {why}" for why, names in excused.items())]
+    told = [
+        f"{len(scores)} scores",
+        *(f"{_names(names)} without a value: {why}" for why, names in excused.items()),
+    ]
     return Check(FINITE, True, "; ".join(told))
 
 
@@ -139,7 +180,11 @@ def _without_labels(name: str, value: float, problem: object) -> str | None:
     bare, _, part = name.partition("/")
     if not any(labelled) and bare.removeprefix("robust_") in OF_LABELS:
         return "no test row has a label"
-    tasks = (task for task, is_labelled in zip(problem.task_names, labelled, strict=False) if not is_labelled)
+    tasks = (
+        task
+        for task, is_labelled in zip(problem.task_names, labelled, strict=False)
+        if not is_labelled
+    )
     if any(part == task or part.startswith(f"{task}/") for task in tasks):
         return "no test row has a label of the task"
     return None
@@ -152,8 +197,9 @@ def _worst(scores: Scores, name: str, largest: bool) -> float:
 
 
 def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
-    """Of chains and of weighted draws, by the scores that ``diagnostics.convergence`` gave."""
-    chains, n = draws.n_chains // draws.replicates, draws.n_draws
+    """Checks of chains or weighted draws by the scores of ``diagnostics.convergence``."""
+    chains = draws.n_chains // draws.replicates
+    n = draws.n_draws
     if draws.log_weights is not None:
         return [_pareto(scores, chains * n)]
     checks = []
@@ -164,20 +210,33 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     else:
         checks.append(_rhat(draws, scores, chains))
         checks += [
-            _ess(draws, scores, name, which, chains, n) for name, which in (("ess", "bulk"), ("ess_tail", "tail"))
+            _ess(draws, scores, name, which, chains, n)
+            for name, which in (("ess", "bulk"), ("ess_tail", "tail"))
         ]
     if "e_bfmi" in scores:
         value = _worst(scores, "e_bfmi", largest=False)
         name = f"E-BFMI is above {limits.E_BFMI:g}"
-        checks.append(Check(name, value > limits.E_BFMI, f"{value:.2f}, the smallest of {chains} chains"))
+        checks.append(
+            Check(name, value > limits.E_BFMI, f"{value:.2f}, the smallest of {chains} chains")
+        )
     if "divergences" in scores:
         value = _worst(scores, "divergences", largest=True)
-        checks.append(Check("no transition diverges", value == 0, f"{value:g} of {chains * n:,} draws"))
+        checks.append(
+            Check("no transition diverges", value == 0, f"{value:g} of {chains * n:,} draws")
+        )
     if "acceptance" in scores:
-        least = limits.HAMILTONIAN_ACCEPTANCE if "energy" in draws.stats else limits.METROPOLIS_ACCEPTANCE
+        least = (
+            limits.HAMILTONIAN_ACCEPTANCE
+            if "energy" in draws.stats
+            else limits.METROPOLIS_ACCEPTANCE
+        )
         value = _worst(scores, "acceptance", largest=False)
         checks.append(
-            Check("enough proposals are accepted", value >= least, f"{value:.2f} on average, {least:g} asked")
+            Check(
+                "enough proposals are accepted",
+                value >= least,
+                f"{value:.2f} on average, {least:g} asked",
+            )
         )
     return checks
 
@@ -189,7 +248,9 @@ def _rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
     value = _worst(scores, "rhat", largest=True)
     if math.isnan(value):
         return Check(name, False, UNMOVED)
-    which = "" if value < limits.RHAT else diagnostics.name_worst(draws, diagnostics.split_rhat, value)
+    which = (
+        "" if value < limits.RHAT else diagnostics.name_worst(draws, diagnostics.split_rhat, value)
+    )
     return Check(
         name,
         value < limits.RHAT,
@@ -209,7 +270,9 @@ def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, 
     where = (
         ""
         if enough
-        else diagnostics.name_worst(draws, diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess, total)
+        else diagnostics.name_worst(
+            draws, diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess, total
+        )
     )
     return Check(title, enough, f"{value:.4g}{where}, the smallest, of {n:,} draws a chain")
 
@@ -218,22 +281,27 @@ def _pareto(scores: Scores, n: int) -> Check:
     name = "Pareto k̂ of the weights is below its limit"
     if "pareto_k" not in scores:
         return Check(name, None, f"{n} weights are too few")
-    value, most = _worst(scores, "pareto_k", largest=True), limits.pareto_k(n)
+    value = _worst(scores, "pareto_k", largest=True)
+    most = limits.pareto_k(n)
     return Check(name, value < most, f"{value:.2f}, below {most:.2f} asked of {n:,} weights")
 
 
 def _recorded_values(trace: Trace, name: str) -> list[list[float]]:
-    """What was recorded under a name, a number for each replicate."""
+    """Values recorded under a name, a number for each replicate."""
     found = [said[name] for _, said in trace if name in said]
     return [value if isinstance(value, list) else [value] for value in found]
 
 
 def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
-    """Of a particle filter, at every time; at those that were recorded of a posterior that does not know, as that of an
-    early record.  An exact filter has no such check."""
+    """Check of a particle filter's effective sample size at every time.
+
+    For a posterior without it, as from an early record, only recorded times are checked.
+    An exact filter has no such check.
+    """
     ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
     if ess is not None:
-        values, times = ess.double().cpu().numpy().T, list(range(1, ess.shape[1] + 1))
+        values = ess.double().cpu().numpy().T
+        times = list(range(1, ess.shape[1] + 1))
     else:
         values = np.array(_recorded_values(trace, "ess"))
         times = [step for step, said in trace if "ess" in said]
@@ -250,14 +318,20 @@ def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
 
 
 def observation_checks(posterior: object, problem: Problem) -> list[Check]:
-    """Whether a filter that can do without an observation follows any: a robust loss saturates where all of them are far off.
+    """Check that a filter that can ignore an observation follows some of them.
 
-    Particles whose weights are all equal whatever is observed have an effective sample size that never changes."""
+    A robust loss saturates where all observations are far off.  Particles with equal
+    weights for any observation have an effective sample size that never changes.
+    """
     ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
     weight = posterior.weight if isinstance(posterior, WeighsObservations) else None
     if ess is not None:
-        most = ess.amax(1, keepdim=True)  # the number of particles where some time has equal weights: a whole number
-        follows = (ess < most * (1 - limits.USED)) | ~torch.isclose(most, most.round(), rtol=EQUAL, atol=0)  # [R, T]
+        # the number of particles where some time has equal weights: a whole number
+        most = ess.amax(1, keepdim=True)
+        # [R, T]
+        follows = (ess < most * (1 - limits.USED)) | ~torch.isclose(
+            most, most.round(), rtol=EQUAL, atol=0
+        )
     elif weight is not None:
         follows = weight > limits.USED
     else:
@@ -265,7 +339,8 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
     if not isinstance(problem, Sequence) or follows.shape[1] < 2:
         return []
     seen = ~problem.missing[:, : follows.shape[1]].to(follows.device)
-    number, of = (follows & seen).sum(1), seen.sum(1)  # [R]
+    number = (follows & seen).sum(1)
+    of = seen.sum(1)  # [R]
     worst = int((number / of.clamp_min(1)).argmin())
     passed = bool(((number > 0) | (of == 0)).all())
     told = f"{int(number[worst])} of {int(of[worst])} observations change the weights"
@@ -276,13 +351,21 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
 
 
 def bound_check(values: list[list[float]]) -> Check:
-    """Whether the bound rises no more: over the last fifth of what was recorded, its second half against its first."""
+    """Check that the bound no longer rises.
+
+    Compares the second half of the last fifth of the recorded values with its first half.
+    """
     name = "the bound rises no more"
     window = len(values) // 10
     if window < limits.BOUND_LINES:
         needed = 10 * limits.BOUND_LINES
-        return Check(name, None, f"{len(values)} recorded values, {needed} needed; raise steps or lower record_every")
-    before, after = np.array(values[-2 * window : -window]), np.array(values[-window:])  # [window, R]
+        return Check(
+            name,
+            None,
+            f"{len(values)} recorded values, {needed} needed; raise steps or lower record_every",
+        )
+    before = np.array(values[-2 * window : -window])
+    after = np.array(values[-window:])  # [window, R]
     gain = after.mean(0) - before.mean(0)
     noise = np.sqrt((before.var(0, ddof=1) + after.var(0, ddof=1)) / window)
     relative = gain / np.abs(after.mean(0))
@@ -293,8 +376,11 @@ def bound_check(values: list[list[float]]) -> Check:
 
 
 def discriminator_check(values: list[list[float]]) -> Check:
-    """Whether a discriminator still confuses what it is to tell apart, over the last tenth of what was recorded; where
-    replicates are a dimension, that of the one which confuses it least."""
+    """Check that a discriminator still confuses its two classes.
+
+    Uses the last tenth of the recorded values; where replicates are a dimension, the
+    replicate with the least confused discriminator counts.
+    """
     each = np.mean(values[-max(1, len(values) // 10) :], 0)  # [R]
     loss = float(each.min())
     which = f", the smallest of {len(each)} replicates" if len(each) > 1 else ""
@@ -302,15 +388,19 @@ def discriminator_check(values: list[list[float]]) -> Check:
     saturated = loss < limits.DISCRIMINATOR_LOSS
     if saturated:
         told += "; its KL is no estimate, compare inference.discriminator=none"
-    return Check(f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}", not saturated, told)
+    return Check(
+        f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}", not saturated, told
+    )
 
 
 def bias_check(seen: Measured, scores: Scores) -> Check:
-    """Whether estimators that are said to be unbiased have the mean of the first wherever they were measured."""
+    """Check that estimators marked unbiased agree in mean with the first wherever measured."""
     name = "gradients marked unbiased have one mean"
     marked = [label for label, unbiased in zip(seen.labels, seen.unbiased, strict=True) if unbiased]
     if seen.labels[0] not in marked:
-        return Check(name, None, f"the first, {seen.labels[0]}, is marked biased; put an unbiased one there")
+        return Check(
+            name, None, f"the first, {seen.labels[0]}, is marked biased; put an unbiased one there"
+        )
     p = [
         (float(value), f"{label} after {t} steps")
         for label in marked[1:]
@@ -322,10 +412,16 @@ def bias_check(seen: Measured, scores: Scores) -> Check:
         return Check(name, None, "no other was measured")
     smallest, which = min(p)
     corrected = min(1.0, smallest * len(p))
-    return Check(name, corrected > limits.BIAS_P, f"smallest p {corrected:.2g}, corrected for {len(p)}: {which}")
+    return Check(
+        name,
+        corrected > limits.BIAS_P,
+        f"smallest p {corrected:.2g}, corrected for {len(p)}: {which}",
+    )
 
 
-def step_check(problem: Problem, inference: RespondsToGradient[Any], state: Chains, rng: Rng) -> Check:
+def step_check(
+    problem: Problem, inference: RespondsToGradient[Any], state: Chains, rng: Rng
+) -> Check:
     """The largest step since draws are kept against the curvature where the chains stand, on the last batch."""
     name = "steps are small against the curvature"
     model: LogJoint = state.model

@@ -46,7 +46,8 @@ class SecurityCurve:
     # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
     checks: pd.DataFrame  # check, passed, detail
-    right: dict[float, Tensor]  # by ε the observed labels that are predicted rightly under attack [labels] bool
+    # by ε the observed labels that are predicted rightly under attack [labels] bool
+    right: dict[float, Tensor]
 
     @property
     def verdict(self) -> bool:
@@ -55,7 +56,12 @@ class SecurityCurve:
 
 
 def security_curve(
-    problem: Supervised, posterior: Predicts, attacker: Evasion, threat: Threat, rng: Rng, told: Told = untold
+    problem: Supervised,
+    posterior: Predicts,
+    attacker: Evasion,
+    threat: Threat,
+    rng: Rng,
+    told: Told = untold,
 ) -> SecurityCurve:
     """Attacks the test set at every ε of the threat, and at 0; predictions use the draws of the clean evaluation.
 
@@ -77,9 +83,12 @@ def security_curve(
         )
     threat.check(problem)
     attacker = attacker.with_problem(problem, rng)
-    test, space, victim = problem.test, input_space(problem), victim_of(problem, posterior, attacker)
+    test = problem.test
+    space = input_space(problem)
+    victim = victim_of(problem, posterior, attacker)
     y = torch.where(test.mask, test.y, -1)
-    before, fresh = rng.attack.get_state(), rng.at("attack", 0).get_state()
+    before = rng.attack.get_state()
+    fresh = rng.at("attack", 0).get_state()
     aim = seen_by(victim, attacker.looks_at()).posterior  # the victim's own, or what it defends
     target = single_target(attacker)
 
@@ -92,14 +101,20 @@ def security_curve(
         clean = predict(test.x)
         _check_logits(clean)
         standing = right = _correct(clean, y)
-        rows, extremes, checks = [], [], []
+        rows = []
+        extremes = []
+        checks = []
         kept: dict[float, Tensor] = {}
         try:
             sizes = sorted({0.0, *threat.sizes})
             members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
-            progress = Progress(told, len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk)))
+            progress = Progress(
+                told, len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk))
+            )
             for eps in sizes:
-                attacked, members = _attack_test_set(attacker, victim, problem, y, rng, eps, fresh, progress)
+                attacked, members = _attack_test_set(
+                    attacker, victim, problem, y, rng, eps, fresh, progress
+                )
                 noisy = space.at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
@@ -113,11 +128,18 @@ def security_curve(
                     row["undefended_accuracy"] = _accuracy(predict(attacked, aim), y)
                     row["undefended_random_accuracy"] = _accuracy(predict(noisy, aim), y)
                     if target is not None:
-                        aimed = _targeted_scores(predict(attacked, aim), predict(noisy, aim), y, target)
+                        aimed = _targeted_scores(
+                            predict(attacked, aim), predict(noisy, aim), y, target
+                        )
                         row |= {f"undefended_{name}": value for name, value in aimed.items()}
-                row |= {f"accuracy/{label}": _accuracy(predict(x), y) for label, x in members.items()}
+                row |= {
+                    f"accuracy/{label}": _accuracy(predict(x), y) for label, x in members.items()
+                }
                 if target is not None:
-                    row |= {f"target_reached/{label}": _share(predict(x), y, target) for label, x in members.items()}
+                    row |= {
+                        f"target_reached/{label}": _share(predict(x), y, target)
+                        for label, x in members.items()
+                    }
                 row |= _knowledge(attacker)
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
@@ -127,16 +149,23 @@ def security_curve(
             eps = telling_size(table)
             if space.smooth and eps > 0:
                 rng.attack.set_state(fresh)
-                checks += victim_checks(attacker, victim, problem, y, rng, norm_of(threat.norm), eps, target)
+                checks += victim_checks(
+                    attacker, victim, problem, y, rng, norm_of(threat.norm), eps, target
+                )
         finally:
             rng.attack.set_state(before)
     frame = pd.DataFrame(checks, columns=["check", "passed", "detail"])
-    frame["passed"] = frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
+    frame["passed"] = (
+        frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
+    )
     return SecurityCurve(table, frame, kept)
 
 
 def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
-    """A posterior as an attacker sees it: with the bounds of the inputs, and his own expectation over draws."""
+    """A posterior as an attacker sees it.
+
+    It has the bounds of the inputs and the attacker's own expectation over draws.
+    """
     return Attacked(posterior, problem.bounds, attacker.expects(), problem.image_shape)
 
 
@@ -150,10 +179,13 @@ def _attack_test_set(
     fresh: Tensor,
     progress: Progress,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """x' of the test set [B, D], and of each member of an attack that has some, as that member alone would find it.
+    """x' of the test set [B, D] and, of each member of an attack, the x' that it finds itself.
 
-    Members are judged by the very predictions that the evaluation makes, so that none is stronger than the whole."""
-    x, size = problem.test.x, problem.evaluation_chunk
+    Members are judged by the same predictions that the evaluation makes, so that none is
+    stronger than the whole attack.
+    """
+    x = problem.test.x
+    size = problem.evaluation_chunk
 
     def score_attack(attack: Evasion, seen: Victim) -> Tensor:
         rng.attack.set_state(fresh)
@@ -171,15 +203,20 @@ def _attack_test_set(
     }
     chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
     target = single_target(attacker)
-    best = [strongest(victim, zs, label, rng.at("evaluation", i), target) for i, (*zs, label) in enumerate(chunks)]
+    best = [
+        strongest(victim, zs, label, rng.at("evaluation", i), target)
+        for i, (*zs, label) in enumerate(chunks)
+    ]
     return torch.cat(best), each
 
 
 def _knowledge(attacker: Evasion) -> dict[str, str]:
-    """What an attack, and each of its members, knows of the victim."""
+    """Knowledge of the victim that an attack, and each of its members, uses."""
     members = attacker.members_by_label if isinstance(attacker, WorstCase) else {}
     whole: dict[str, str] = {"knowledge": attacker.knowledge_used()}
-    return whole | {f"knowledge/{label}": member.knowledge_used() for label, member in members.items()}
+    return whole | {
+        f"knowledge/{label}": member.knowledge_used() for label, member in members.items()
+    }
 
 
 def _check_logits(predictive: Categorical) -> None:
@@ -206,17 +243,23 @@ def _accuracy(predictive: Categorical, y: Tensor) -> float:
 def _share(predictive: Categorical, y: Tensor, target: int) -> float:
     """The share of labels of other classes that are taken for the target."""
     others = (y >= 0) & (y != target)
-    return float((predictive.guess == target)[others].double().mean()) if bool(others.any()) else 0.0
+    return (
+        float((predictive.guess == target)[others].double().mean()) if bool(others.any()) else 0.0
+    )
 
 
-def _targeted_scores(predictive: Categorical, noise: Categorical, y: Tensor, target: int) -> dict[str, float]:
+def _targeted_scores(
+    predictive: Categorical, noise: Categorical, y: Tensor, target: int
+) -> dict[str, float]:
     return {
         "target_reached": _share(predictive, y, target),
         "random_target_reached": _share(noise, y, target),
     }
 
 
-def _row(predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor) -> dict[str, float]:
+def _row(
+    predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor
+) -> dict[str, float]:
     seen = y >= 0
     correct = _correct(predictive, y)
     fooled = right & ~correct

@@ -1,7 +1,9 @@
-"""Sanity checks of a security evaluation: an attack that fails for a bad reason looks like robustness.
+"""Sanity checks of a security evaluation.
 
-Those of the curve cost nothing; those of the victim run reference attacks on a few rows at one telling size.  In the
-spirit of Carlini et al. (2019), section 4, and Athalye et al. (2018), section 3.1.
+An attack that fails for a bad reason looks like robustness.  Checks of the curve cost
+nothing; checks of the victim run reference attacks on a few rows at one informative
+size.  In the spirit of Carlini et al. (2019), section 4, and Athalye et al. (2018),
+section 3.1.
 """
 
 from __future__ import annotations
@@ -29,10 +31,13 @@ from components.trouble import Misfit
 if TYPE_CHECKING:
     import pandas as pd
 
-SLACK = 0.01  # accuracy may rise by this much between neighbouring ε before the curve is called not falling
+# accuracy may rise by this much between neighbouring ε before the curve is called not falling
+SLACK = 0.01
 ROWS = 128  # test rows that the reference attacks see
-NOISE = 0.02  # share of those rows by which the outcomes of two random attacks may differ the wrong way
-STEPS, QUERIES = 20, 100
+# share of those rows by which the outcomes of two random attacks may differ the wrong way
+NOISE = 0.02
+STEPS = 20
+QUERIES = 100
 LEAST_GRADIENT = 0.05  # largest share of rows without any gradient
 
 
@@ -40,30 +45,43 @@ TIE = "not told apart, {}"
 
 
 def curve_checks(
-    attacker: Evasion, rows: pd.DataFrame, clean: float, extremes: list[tuple[float, float]], problem: Supervised
+    attacker: Evasion,
+    rows: pd.DataFrame,
+    clean: float,
+    extremes: list[tuple[float, float]],
+    problem: Supervised,
 ) -> list[Check]:
-    """What can be read off the curve itself; the attack has to beat random signs unless it knows nothing (``black box``).
+    """Checks of the curve itself.
 
-    Whether accuracy falls, and further than under noise, is asked of the classifier that the attack is aimed at; of an
-    attack with a target, whether more rows are taken for the target."""
+    The attack has to beat random signs unless it knows nothing (``black box``).  Accuracy
+    has to fall, and further than under noise, for the classifier that the attack is aimed
+    at; for an attack with a target, the number of rows classified as the target has to
+    rise.
+    """
     aside = "undefended_accuracy" in rows
     whose = " of the undefended classifier, which the attack sees" if aside else ""
     prefix = "undefended_" if aside else ""
     targeted = "target_reached" in rows
     column = "target_reached" if targeted else "accuracy"
     sign = -1.0 if targeted else 1.0  # of what an attack lowers
-    hit, noise = sign * rows[f"{prefix}{column}"], sign * rows[f"{prefix}random_{column}"]
+    hit = sign * rows[f"{prefix}{column}"]
+    noise = sign * rows[f"{prefix}random_{column}"]
     rounding = 8 * torch.finfo(problem.test.x.dtype).eps * (1 + float(problem.test.x.abs().max()))
-    slack = rounding * (1 + math.sqrt(problem.n_inputs))  # lengths add up the rounding of all coordinates
+    # lengths add up the rounding of all coordinates
+    slack = rounding * (1 + math.sqrt(problem.n_inputs))
     excess = float((rows["max_perturbation"] - rows["eps"]).max())
-    low, high = min(e[0] for e in extremes), max(e[1] for e in extremes)
+    low = min(e[0] for e in extremes)
+    high = max(e[1] for e in extremes)
     rise = float(hit.diff().max()) if len(rows) > 1 else 0.0
-    at_zero, largest = float(rows["accuracy"].iloc[0]), float(rows["eps"].iloc[-1])
+    at_zero = float(rows["accuracy"].iloc[0])
+    largest = float(rows["eps"].iloc[-1])
     falls = "the target is reached more often" if targeted else "accuracy falls"
     moves = "fall" if targeted else "rise"
     checks = [
         Check(
-            "an attack of size 0 leaves the accuracy as it is", at_zero == clean, f"{at_zero:.4f} against {clean:.4f}"
+            "an attack of size 0 leaves the accuracy as it is",
+            at_zero == clean,
+            f"{at_zero:.4f} against {clean:.4f}",
         ),
         Check("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
         Check(f"{falls} as ε grows", rise <= SLACK, f"largest {moves} {sign * rise:+.4f}{whose}"),
@@ -87,11 +105,16 @@ def curve_checks(
 
 def less(name: str, value: float, other: float, told: str) -> Check:
     """The check that a value is below another; equal ones are not told apart, which neither passes nor fails."""
-    return Check(name, None, TIE.format(told)) if value == other else Check(name, value < other, told)
+    return (
+        Check(name, None, TIE.format(told)) if value == other else Check(name, value < other, told)
+    )
 
 
 def telling_size(rows: pd.DataFrame) -> float:
-    """The ε > 0 whose accuracy is nearest to half of the clean one: there attacks differ most; 0 where there is none."""
+    """The ε > 0 with the accuracy nearest to half of the clean one; 0 without any ε > 0.
+
+    Attacks differ most there.
+    """
     attacked = rows[rows["eps"] > 0]
     if attacked.empty:
         return 0.0
@@ -101,10 +124,12 @@ def telling_size(rows: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class References:
-    """Attacks on a few rows of the test set, by which the attack under test and the victim's gradient are judged.
+    """Reference attacks on a few test rows, to judge the attack and the victim's gradient.
 
-    Each climb is made along the criterion of the attack under test, along the margin, which neither the scale of the logits
-    nor their saturation flattens, and along the cross entropy, which weighs all classes, not the nearest alone."""
+    Each climb is made along the criterion of the attack under test, along the margin, which
+    is not flattened by the scale of the logits or their saturation, and along the cross
+    entropy, which weighs all classes, not only the nearest.
+    """
 
     victim: Victim
     x: Tensor  # [B, D]
@@ -120,23 +145,28 @@ class References:
         return list(dict.fromkeys((self.criterion, "margin", "cross_entropy")))
 
     def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
-        """x' of a climb that does not stop at success; keys are those of ``Ascent``, and ``eps``."""
+        """x' of a climb that does not stop at success; keys are those in ``Ascent``, and ``eps``."""
         # Where predictions are random, a row that stops where it is broken once is right again half of the time.
         size = keys.pop("eps", self.eps)
-        settings = Ascent(self.norm, steps, step_size, criterion=criterion, stop_when_broken=False, **keys)
+        settings = Ascent(
+            self.norm, steps, step_size, criterion=criterion, stop_when_broken=False, **keys
+        )
         return ascend(self.victim, self.x, self.y, self.rng.at("attack", 2), size, settings)
 
     def standing(self, x: Tensor) -> Tensor:
-        """Rows of which every label is still right [B] bool."""
+        """True for rows with every label still predicted correctly [B] bool."""
         return ~self.victim.broken(x, self.y, self.rng.at("evaluation", 0)) & (self.y >= 0).any(1)
 
     def count_survivors(self, steps: int, step_size: float, **keys: Any) -> Tensor:
-        """Rows of which every label is still right after the climbs along all criteria [B] bool."""
-        climbs = [self.standing(self.climb(criterion, steps, step_size, **keys)) for criterion in self.criteria]
+        """True for rows with every label still correct after climbs along all criteria [B] bool."""
+        climbs = [
+            self.standing(self.climb(criterion, steps, step_size, **keys))
+            for criterion in self.criteria
+        ]
         return torch.stack(climbs).all(0)
 
     def count_missed(self, x: Tensor, target: int) -> Tensor:
-        """Rows, of those of other classes, that are not taken for the target [.] bool."""
+        """True for rows of other classes that are not classified as the target [.] bool."""
         aimed = torch.full_like(self.y, target)
         missed = self.victim.broken(x, aimed, self.rng.at("evaluation", 0))
         return missed[(self.y != target).any(1) & (self.y >= 0).any(1)]
@@ -167,24 +197,32 @@ def victim_checks(
     eps: float,
     target: int | None = None,
 ) -> list[Check]:
-    """What reference attacks of size ε show on the first ``ROWS`` test rows; nothing where the victim has no gradient.
+    """Checks by reference attacks of size ε on the first ``ROWS`` test rows.
 
-    ``target`` is the class that the attack wants to be predicted."""
-    x, y = problem.test.x[:ROWS], y[:ROWS]
+    Empty where the victim has no gradient.  ``target`` is the class that the attack wants
+    to be predicted.
+    """
+    x = problem.test.x[:ROWS]
+    y = y[:ROWS]
     criterion = attacker.follows()
     try:
         answer = victim.soften().answer(x, y, rng.at("attack", 2), criterion)
     except Misfit:
         return []
     reference = References(victim, x, y, rng, norm, eps, criterion)
-    standing, n = reference.standing, len(x)
+    standing = reference.standing
+    n = len(x)
     slack = max(NOISE, 1.5 / n)
 
     def share(rows: Tensor) -> float:
         return float(rows.double().mean())
 
     def no_higher(name: str, strong: float, weak: float) -> Check:
-        return Check(name, strong <= weak + slack, f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows")
+        return Check(
+            name,
+            strong <= weak + slack,
+            f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows",
+        )
 
     one = share(reference.count_survivors(1, 1.0))
     many = reference.count_survivors(STEPS, 2.5 / STEPS, random_start=True)
@@ -210,31 +248,49 @@ def victim_checks(
         ),
         _loss_rises(reference),
         _check_unbounded_attack(reference, problem),
-        Check("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero in {silent:.1%} of {n} rows"),
-        _finite(answer.finite & victim.soften().answer(attacked, y, rng.at("attack", 2), criterion).finite),
+        Check(
+            "the gradient is not zero",
+            silent <= LEAST_GRADIENT,
+            f"zero in {silent:.1%} of {n} rows",
+        ),
+        _finite(
+            answer.finite
+            & victim.soften().answer(attacked, y, rng.at("attack", 2), criterion).finite
+        ),
     ]
     if not white_box:
-        checks.append(no_higher(f"a white box is no weaker than this {knowledge}", white, share(own)))
+        checks.append(
+            no_higher(f"a white box is no weaker than this {knowledge}", white, share(own))
+        )
     if white_box and attacker.iterates() and norm == "linf":
         step = share(standing(reference.climb(criterion, 1, 1.0)))
-        checks.append(no_higher("the attack, of several steps, is no weaker than one step", share(own), step))
+        checks.append(
+            no_higher("the attack, of several steps, is no weaker than one step", share(own), step)
+        )
     if white_box and target is not None:
-        aimed = replace(reference, y=torch.where(y >= 0, target, y)).climb(criterion, 1, 1.0, target=target)
+        aimed = replace(reference, y=torch.where(y >= 0, target, y)).climb(
+            criterion, 1, 1.0, target=target
+        )
         missed = [share(reference.count_missed(z, target)) for z in (attacked, aimed)]
-        checks.append(no_higher("the attack misses its target no more often than one step", *missed))
+        checks.append(
+            no_higher("the attack misses its target no more often than one step", *missed)
+        )
     return checks
 
 
 def _finite(rows: Tensor) -> Check:
     """An infinite slope is left out of a step, so that the attack follows less than the whole gradient."""
-    bad, n = int((~rows).sum()), len(rows)
+    bad = int((~rows).sum())
+    n = len(rows)
     told = f"an infinite slope, or one that is no number, in {bad} of {n} rows; left out"
     return Check("the gradient is finite", bad == 0, told if bad else f"in all of {n} rows")
 
 
 def _loss_rises(reference: References) -> Check:
     """Along every criterion a longer climb ends at a larger loss."""
-    name, told, verdicts = "the loss rises during the attack", [], []
+    name = "the loss rises during the attack"
+    told = []
+    verdicts = []
     for criterion in reference.criteria:
         climbs = [reference.climb(criterion, steps, 2.5 / STEPS) for steps in (3, STEPS)]
         first, few, many = (reference.loss(x, criterion) for x in (reference.x, *climbs))
@@ -248,10 +304,13 @@ def _loss_rises(reference: References) -> Check:
 def _check_unbounded_attack(reference: References, problem: Supervised) -> Check:
     """With the whole domain as its ball, an attack leaves no more right than guessing does."""
     x = problem.test.x
-    low, high = problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
+    low, high = (
+        problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
+    )
     size = BoxSpace((low, high), problem.n_inputs).largest(reference.norm)
     left = float(reference.count_survivors(STEPS, 2.5 / STEPS, eps=size).double().mean())
-    chance, n = 1 / problem.n_classes, len(reference.x)
+    chance = 1 / problem.n_classes
+    n = len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)
     told = f"{left:.4f} against {chance:.4f} at ε = {size:g}"
     return Check("an unbounded attack reaches chance", left <= most, told)

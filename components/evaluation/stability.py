@@ -1,4 +1,7 @@
-"""A method where it stands: its steps against the curvature, its weights beyond the draws, its spread."""
+"""Checks of a method's final state: step sizes, tails of the weights, and spread.
+
+Step sizes are compared with the curvature, and weights are examined beyond the draws.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,23 @@ from components.inference.mcmc.importance_sampling import Weighted
 from components.inference.mcmc.tails import tail_growth
 from components.inference.structural.structural_mle import Searches
 
-LEAST_SPREAD = 1e-6  # largest sd of SWAG's Gaussian over the root mean square of the weights, below which it is a point
+# largest sd of SWAG's Gaussian over the root mean square of the weights, below which it is a point
+LEAST_SPREAD = 1e-6
 ITERATIONS = 20  # of the power method, each about as dear as two steps of the sampler
 
 
-def largest_response(model: LogJoint, theta: Tensor, batch: Batch | None, response: Response) -> float:
+def largest_response(
+    model: LogJoint, theta: Tensor, batch: Batch | None, response: Response
+) -> float:
     """Largest eigenvalue of A (−∇² log p) over all K chains θ [K, P] together, by the power method: from below.
 
     Where the eigenvalue of largest size is negative, a direction in which log p bends upwards, the matrix is shifted by it.
     NaN where the log joint has no second derivatives."""
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
-        (slope,) = torch.autograd.grad(log_joint(model, theta, batch).sum(), theta, create_graph=True)
+        (slope,) = torch.autograd.grad(
+            log_joint(model, theta, batch).sum(), theta, create_graph=True
+        )
     if not slope.requires_grad:
         return 0.0  # log p is linear
 
@@ -38,7 +46,9 @@ def largest_response(model: LogJoint, theta: Tensor, batch: Batch | None, respon
         (along,) = torch.autograd.grad(slope, theta, v, retain_graph=True)
         return response.apply(-along)
 
-    start = torch.randn(theta.shape, generator=torch.Generator(theta.device).manual_seed(0), device=theta.device)
+    start = torch.randn(
+        theta.shape, generator=torch.Generator(theta.device).manual_seed(0), device=theta.device
+    )
     start = start.to(theta)
     value = _power(bent, start)
     if value >= 0:
@@ -59,7 +69,9 @@ def _power(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
     return value
 
 
-def approximation_checks(problem: Problem, inference: Inference, state: object, rng: Rng) -> list[Check]:
+def approximation_checks(
+    problem: Problem, inference: Inference, state: object, rng: Rng
+) -> list[Check]:
     """Checks of an approximation by its state: the tails of a proposal, the spread of SWAG's Gaussian, the end of a search."""
     if isinstance(state, Searches):
         return [_end_of_search(state)]
@@ -71,9 +83,12 @@ def approximation_checks(problem: Problem, inference: Inference, state: object, 
 def _tails(state: Weighted, batch: Batch | None) -> Check:
     assert state.fit is not None
     n = len(state.theta) * max(state.t, 1)
-    value, most = tail_growth(state.fit, state.model, batch), limits.pareto_k(max(n, 11))
+    value = tail_growth(state.fit, state.model, batch)
+    most = limits.pareto_k(max(n, 11))
     advice = (
-        "" if value < most else "; weights grow further out than any draw: inference.proposal=student_t, a lower dof"
+        ""
+        if value < most
+        else "; weights grow further out than any draw: inference.proposal=student_t, a lower dof"
     )
     return Check(
         "the proposal's tails are as heavy as the target's",
@@ -83,21 +98,32 @@ def _tails(state: Weighted, batch: Batch | None) -> Check:
 
 
 def _end_of_search(state: Searches) -> Check:
-    """Whether the best of the restarts has converged."""
+    """Check that the best of the restarts has converged."""
     best = state.best
     told = f"the best of {len(state.runs)} starts after {best.iteration} iterations"
-    told += "" if best.converged else f", largest derivative {float(best.gradient.abs().max()):.2g} nats; raise steps"
+    told += (
+        ""
+        if best.converged
+        else f", largest derivative {float(best.gradient.abs().max()):.2g} nats; raise steps"
+    )
     return Check("the maximum of the likelihood is reached", best.converged, told)
 
 
 def _spread(state: SwagState) -> Check:
-    """Variances below the rounding of θ̄² − (θ̄)² are none; nor is a spread that is nothing beside the size of the weights."""
+    """Check that SWAG's Gaussian has a spread.
+
+    Variances below the rounding error of θ̄² − (θ̄)² count as zero, and so does a spread
+    that is negligible relative to the size of the weights.
+    """
     rounding = 10 * torch.finfo(state.mean.dtype).eps * state.square
-    still = (state.square - state.mean.square() <= rounding).double().mean()  # share of the coordinates
+    # share of the coordinates
+    still = (state.square - state.mean.square() <= rounding).double().mean()
     name = "SWAG's Gaussian has a spread"
     if state.n < 2:
         return Check(
-            name, False, f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every"
+            name,
+            False,
+            f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every",
         )
     told = f"{state.n} points, {float(still):.1%} of the weights without a variance"
     variance = (state.square - state.mean.square()).clamp_min(0).max()

@@ -1,7 +1,8 @@
-"""The threat of a run: what the size of an attack means, and the sizes that a posterior is evaluated at.
+"""The threat of a run: norm and sizes of the attacks that a posterior is evaluated at.
 
-Both are written beside the attack's own keys, ``attacker.norm`` and ``attacker.eps``; the attack keeps the norm where that
-is how it moves, and is told one size at a time."""
+Both are set with the attack's own keys, ``attacker.norm`` and ``attacker.eps``; the
+attack keeps the norm where its moves depend on it, and receives one size at a time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from components.problems.supervised import Supervised
 
 def _increasing(eps: list[float]) -> list[float]:
     if not eps or any(b <= a for a, b in itertools.pairwise(eps)):
-        raise ValueError(f"eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not {eps}")
+        raise ValueError(
+            f"eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not {eps}"
+        )
     return eps
 
 
@@ -42,7 +45,7 @@ class Grid(BaseModel):
 
 
 class WordGrid(Grid):
-    """Those of an attack on words, of which whole ones are changed."""
+    """Keys of the evaluation for an attack on words, which changes whole words."""
 
     eps: Annotated[Sizes, AfterValidator(_whole)]
 
@@ -55,28 +58,31 @@ class Threat:
     sizes: tuple[float, ...]  # ε, increasing, in the units of the inputs
 
     def check(self, problem: Problem) -> None:
-        """None of the sizes is larger than the whole range of what an input can be.
+        """Check that no size exceeds the whole range of an input.
 
         Raises:
-            Misfit: the largest ε moves any input to any other, as grey levels do where the inputs lie in [0, 1].
+            Misfit: the largest ε moves any input to any other, as grey levels do where the
+                inputs lie in [0, 1].
         """
         if isinstance(problem, Supervised):
             input_space(problem).check_sizes(self.sizes, self.norm, problem.name)
 
 
 def grid_of(attacker: type[Evasion] | type[Injection]) -> type[Grid]:
-    """What the threat's keys of a class of attackers have to satisfy."""
+    """Class that validates the threat's keys for a class of attackers."""
     return WordGrid if issubclass(attacker, Evasion) and attacker.domain == "binary" else Grid
 
 
 def threat_of(attacker: Evasion | Injection, eps: Iterable[float]) -> Threat:
-    """The threat of an attacker at the sizes that were written beside his keys."""
+    """The threat of an attacker at the sizes set with its keys."""
     return Threat(attacker.measure(), tuple(grid_of(type(attacker))(eps=list(eps)).eps))
 
 
 def foreign_sizes(own: Grid, members: Iterable[tuple[str, Grid]]) -> str | None:
-    """The complaint about the first of several members, by name, whose sizes are not those of the whole: an evaluation
-    has one threat."""
+    """Complaint about the first member, by name, with sizes that differ from the whole's.
+
+    An evaluation has one threat.
+    """
     for name, grid in members:
         if grid.eps != own.eps:
             return f"members: {name} has sizes of its own, {grid.eps}; give them to the worst case, as eps"

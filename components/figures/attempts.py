@@ -16,7 +16,10 @@ LONGEST = 160  # letters of an error that a line repeats
 
 
 def name_of(make: Callable[..., object]) -> str:
-    """The name of a function or method, or of the class of another callable; a partial has the name of what it calls."""
+    """Name of a function or method, or of the class of another callable.
+
+    A partial has the name of the callable inside it.
+    """
     while isinstance(make, partial):
         make = make.func
     return make.__name__ if isinstance(make, FunctionType | MethodType) else type(make).__name__

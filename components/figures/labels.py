@@ -1,4 +1,4 @@
-"""Words in a figure that came from somewhere else: a label whose mathematics cannot be read is shown as it is written."""
+"""Text from outside in a figure: unreadable mathematics is shown as written."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ BEFORE: dict[str, Any] = {"color": PALETTE[0], "ls": "-"}
 
 
 def small_multiples(
-    metrics: Sequence[str], names: Sequence[str], draw: Callable[[Axes, str, str, dict[str, Any], bool], None]
+    metrics: Sequence[str],
+    names: Sequence[str],
+    draw: Callable[[Axes, str, str, dict[str, Any], bool], None],
 ) -> tuple[Figure, dict[str, list[Axes]]]:
     """A block of panels for each metric; ``draw(ax, metric, name, look, own)`` draws one line, ``own`` in the panel that is
     its own, after all the others.  Returns the figure and the panels of each metric, in the order of ``names``."""

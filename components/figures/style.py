@@ -1,4 +1,7 @@
-"""One look for every figure: built on ``matplotlib.figure.Figure`` alone, so drawing needs no display and no state."""
+"""Common style of all figures, built only on ``matplotlib.figure.Figure``.
+
+Drawing therefore needs no display and no state.
+"""
 
 from __future__ import annotations
 

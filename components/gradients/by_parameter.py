@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-Gradients = list[Tensor | None]  # of each of the module's parameters in order; None: it does not matter to the bound
+# of each of the module's parameters in order; None: it does not matter to the bound
+Gradients = list[Tensor | None]
 
 
 def flat(gradients: Sequence[Tensor | None], parameters: Iterable[Tensor]) -> Tensor:
@@ -19,7 +20,10 @@ def flat(gradients: Sequence[Tensor | None], parameters: Iterable[Tensor]) -> Te
 
 def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
     """[P] -> the shapes of the parameters."""
-    return [part.view_as(p) for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)]
+    return [
+        part.view_as(p)
+        for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)
+    ]
 
 
 class Called(nn.Module):
@@ -27,7 +31,8 @@ class Called(nn.Module):
 
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]):
         super().__init__()
-        self.module, self.function = module, function
+        self.module = module
+        self.function = function
 
     def forward(self, *given: Any) -> Tensor:
         return self.function(*given)

@@ -28,20 +28,25 @@ from components.problems.unlabelled import Unlabelled
 from components.trouble import NumericalTrouble
 
 Sampled = Supervised | Density | Sequence | Unlabelled  # the problems that have a log joint
-Seen = Batch | Rows | Series | None  # rows with labels or without, a whole series, or nothing: a density has no data
+# rows with labels or without, a whole series, or nothing: a density has no data
+Seen = Batch | Rows | Series | None
 
 START_TRIES = 100  # draws of a chain's start before a density that is zero there is refused
-INDEPENDENT_CHAINS = 2  # into which independent draws of a fit are put: what diagnostics of draws ask for
+# into which independent draws of a fit are put: what diagnostics of draws ask for
+INDEPENDENT_CHAINS = 2
 OF_DRAWS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
 )  # what a sampler's posterior keeps
 # What a log joint is asked where labels are scored, or what follows a series.
-PREDICTS_LABELS = {"supervised": frozenset({"theta_predictive"}), "sequence": frozenset({"forecasts_series"})}
+PREDICTS_LABELS = {
+    "supervised": frozenset({"theta_predictive"}),
+    "sequence": frozenset({"forecasts_series"}),
+}
 
 
 @dataclass(kw_only=True)
 class Chains:
-    """The state of C chains, of R·C where R replicates are computed at once; that of a sampler has more fields."""
+    """State of C chains, or of R·C if R replicates are computed together; samplers add fields."""
 
     model: LogJoint = rebuilt()
     replicates: int = 1  # R, of C chains each: the first C rows are those of the first
@@ -49,16 +54,15 @@ class Chains:
     start: Tensor  # where they began [C, P]
     theta: Tensor  # where they are now [C, P]
     kept: Trace = field(default_factory=Trace)  # rows [C, P], on the CPU
-    stats: defaultdict[str, Trace] = field(  # name -> rows [C], one for each state that is kept, on the CPU
-        default_factory=lambda: defaultdict(Trace)
-    )
+    # name -> rows [C], one for each state that is kept, on the CPU
+    stats: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))
 
 
 C = TypeVar("C", bound=Chains)
 
 
 def first_batch(problem: Problem | None, sees: Sees, rng: Rng) -> Seen:
-    """What the first step will see.  None: there are no data."""
+    """Batch of the first step; None if there are no data."""
     return None if problem is None else next(iter(problem.batches(sees, rng, 0, 1)))[1]
 
 
@@ -109,7 +113,9 @@ def init_chains(
     return Chains(model=model, replicates=replicates, start=theta, theta=theta)
 
 
-def _examine_starts(model: LogJoint, theta: Tensor, batch: Seen, gradient: bool) -> tuple[Tensor, Tensor]:
+def _examine_starts(
+    model: LogJoint, theta: Tensor, batch: Seen, gradient: bool
+) -> tuple[Tensor, Tensor]:
     """The log joint [C] at θ [C, P], and where it, or its gradient, is not finite [C]."""
     if not gradient:
         value = log_joint(model, theta, batch).detach()
@@ -118,9 +124,14 @@ def _examine_starts(model: LogJoint, theta: Tensor, batch: Seen, gradient: bool)
     return value, ~(torch.isfinite(value) & torch.isfinite(slope).all(1))
 
 
-def init_for_training(model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng) -> Chains:
-    """The state of C chains where training begins: at ``initial`` of a model that has it, as networks do whose training
-    does not begin where samplers start; otherwise as ``init_chains`` has it."""
+def init_for_training(
+    model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng
+) -> Chains:
+    """State of C chains at the start of training.
+
+    Chains start at ``initial`` if the model has it (networks, for which training does not
+    start where samplers start); otherwise as in ``init_chains``.
+    """
     begin = None
     if isinstance(model, TrainingStart):
         batch = first_batch(problem, sees, rng)
@@ -144,7 +155,8 @@ def advance(
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
     lost: list[int] = []
-    if not math.isfinite(float(theta.sum())):  # one pass; a sum that merely overflows has lost no chain
+    # one pass; a sum that merely overflows has lost no chain
+    if not math.isfinite(float(theta.sum())):
         lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
     if lost:
         raise NumericalTrouble(f"chains {lost} left the finite numbers", mend)
@@ -156,15 +168,25 @@ def advance(
 
 
 def to_draws(state: Chains) -> Draws:
-    """What the chains have kept so far."""
-    theta, kept = state.theta, state.kept
-    draws = kept.stack_rows(1).to(theta.device) if len(kept) else theta.unsqueeze(1)[:, :0]  # [C, N, P]
+    """The draws that the chains have kept so far."""
+    theta = state.theta
+    kept = state.kept
+    # [C, N, P]
+    draws = kept.stack_rows(1).to(theta.device) if len(kept) else theta.unsqueeze(1)[:, :0]
     stats = {name: values.stack_rows(1).to(theta.device) for name, values in state.stats.items()}
-    return Draws(draws, state.start, list(state.model.names), state.model, stats, theta, replicates=state.replicates)
+    return Draws(
+        draws,
+        state.start,
+        list(state.model.names),
+        state.model,
+        stats,
+        theta,
+        replicates=state.replicates,
+    )
 
 
 def mean_over_chains(x: Tensor, replicates: int) -> Tensor:
-    """The mean of what x [R·C, …] says of the chains of each replicate, [R]; [] where there is one."""
+    """Mean of x [R·C, …] over the chains of each replicate, [R]; [] for a single replicate."""
     return x.mean() if replicates == 1 else x.reshape(replicates, -1).mean(1)
 
 

@@ -16,27 +16,31 @@ from components.trouble import Misfit
 
 @cache
 def _has_score(kind: type) -> bool:
-    return issubclass(kind, ClosedFormScore)  # a protocol looks at every member, each time anew: tens of microseconds
+    # a protocol looks at every member, each time anew: tens of microseconds
+    return issubclass(kind, ClosedFormScore)
 
 
 def has_score(model: LogJoint) -> TypeGuard[ClosedFormScore]:
-    """Whether the gradient is there in closed form, which the class of a model says."""
+    """True if the gradient has a closed form, which depends on the class of the model."""
     return _has_score(type(model))
 
 
 def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
-    """log p(θ) + N/B Σ_b log p(y_b | θ), an unbiased estimate of the log joint of all N rows; θ [K, P] -> [K].
+    """Unbiased estimate log p(θ) + N/B Σ_b log p(y_b | θ) of the log joint of all N rows.
 
-    ``batch`` None stands for no data (a density problem).
+    θ [K, P] -> [K].  ``batch`` None represents no data (a density problem).
 
-    Source: Welling & Teh (2011), eq. (3)."""
+    Source: Welling & Teh (2011), eq. (3).
+    """
     log_prior = model.log_prior(theta)
     if batch is None:
         return log_prior
     return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
 
 
-def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> tuple[Tensor, Tensor]:
+def value_and_gradient(
+    model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
+) -> tuple[Tensor, Tensor]:
     """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.

@@ -1,13 +1,16 @@
-"""Smooth one-to-one maps from unconstrained numbers to constrained ones, with the logarithms of their Jacobians.
+"""Smooth bijections from unconstrained to constrained numbers, with log-Jacobians.
 
-Each acts on the last dimension, whatever comes before it:
+Each acts on the last dimension, for any leading dimensions:
 
-    x, log_jacobian = bijector.forward(theta)      θ [..., n] -> x [..., n'], log |det ∂x/∂θ| [...]
+    x, log_jacobian = bijector.forward(theta)
+                                     θ [..., n] -> x [..., n'], log |det ∂x/∂θ| [...]
     theta = bijector.inverse(x)
 
 If x has density p(x), θ has log density log p(x(θ)) + log |det ∂x/∂θ|.
 
-Source: Stan Development Team (2024), Reference Manual, chapter on constraint transforms."""
+Source: Stan Development Team (2024), Reference Manual, chapter on constraint
+transforms.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +39,11 @@ POSITIVE = LowerBounded(0.0)
 
 @dataclass(frozen=True)
 class Interval:
-    """x = l + (u − l) s(θ) in (l, u), s the logistic function;  log |∂x/∂θ| = Σ log (u − l) s(θ) s(−θ).
+    """x = l + (u − l) s(θ) in (l, u), with s the logistic function.
 
-    Bounds are numbers or [..., n]: those of one parameter may be set by another."""
+    log |∂x/∂θ| = Σ log (u − l) s(θ) s(−θ).  Bounds are numbers or [..., n]: one parameter
+    may set the bounds of another.
+    """
 
     lower: float | Tensor
     upper: float | Tensor
@@ -60,7 +65,9 @@ class Ordered:
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         exponents = theta if self.positive else theta[..., 1:]
-        steps = torch.cat([theta[..., : theta.shape[-1] - exponents.shape[-1]], exponents.exp()], -1)
+        steps = torch.cat(
+            [theta[..., : theta.shape[-1] - exponents.shape[-1]], exponents.exp()], -1
+        )
         return steps.cumsum(-1), exponents.sum(-1)
 
     def inverse(self, x: Tensor) -> Tensor:
@@ -76,7 +83,8 @@ class Simplex:
     Jacobian of the first n coordinates."""
 
     def _remaining_stick(self, n: int, like: Tensor) -> Tensor:
-        return torch.arange(n, 0, -1, dtype=like.dtype, device=like.device)  # pieces after the k-th, n + 1 − k
+        # pieces after the k-th, n + 1 − k
+        return torch.arange(n, 0, -1, dtype=like.dtype, device=like.device)
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         log_x, log_jacobian = self.log_forward(theta)
@@ -86,7 +94,8 @@ class Simplex:
         """log x, which is a number where x is too small for one, and the log-Jacobian of x."""
         left = self._remaining_stick(theta.shape[-1], theta)
         logit = theta - left.log()
-        log_z, log_rest = logsigmoid(logit), logsigmoid(-logit)
+        log_z = logsigmoid(logit)
+        log_rest = logsigmoid(-logit)
         zero = torch.zeros_like(theta[..., :1])
         log_x = torch.cat([log_z, zero], -1) + torch.cat([zero, log_rest.cumsum(-1)], -1)
         return log_x, (log_z + left * log_rest).sum(-1)

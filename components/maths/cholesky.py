@@ -13,12 +13,16 @@ ESCALATIONS = 4  # the jitter may grow by 10⁴ before the matrix is given up
 def jittered_cholesky(
     K: Tensor, jitter: float, quantity: str = "K_zz", key: str = "model.jitter"
 ) -> tuple[Tensor, float]:
-    """Lower L with L Lᵀ = K + j I for the smallest j = jitter · 10ᵏ, k ≤ 4, at which it exists; K [..., M, M].
+    """Lower Cholesky factor of K [..., M, M] with the least sufficient jitter.
 
-    Returns L and the j that was used, so that a raised jitter can be logged.
+    L Lᵀ = K + j I for the smallest j = jitter · 10ᵏ, k ≤ 4, at which L exists.
+
+    Returns:
+        L and the j that was used, so that a raised jitter can be logged.
 
     Raises:
-        NumericalTrouble: K is not finite, or has no factor even with jitter · 10⁴; ``key`` is the mend.
+        NumericalTrouble: K is not finite, or has no factor even with jitter · 10⁴; raise
+            the setting ``key``.
     """
     eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
     used = jitter
@@ -28,8 +32,12 @@ def jittered_cholesky(
             return L, used
         used *= 10
     if not torch.isfinite(K).all():
-        raise NumericalTrouble(f"{quantity} is not finite", "lower inference.lr, or set inference.clip_norm")
-    raise NumericalTrouble(f"Cholesky of {quantity} failed even with jitter {used / 10:g}", f"raise {key}")
+        raise NumericalTrouble(
+            f"{quantity} is not finite", "lower inference.lr, or set inference.clip_norm"
+        )
+    raise NumericalTrouble(
+        f"Cholesky of {quantity} failed even with jitter {used / 10:g}", f"raise {key}"
+    )
 
 
 def triangular_inverse(L: Tensor) -> Tensor:

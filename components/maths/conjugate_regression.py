@@ -42,12 +42,21 @@ class Coefficients:
     def log_evidence_learned(self, a: float, b: float) -> Tensor:
         """log p(y | X) under σ² ~ InvGamma(a, b): a multivariate Student t."""
         a_n, b_n = self.noise_posterior(a, b)
-        gammas = math.lgamma(a_n) - math.lgamma(a) + a * math.log(b) - 0.5 * self.rows * math.log(2 * math.pi)
+        gammas = (
+            math.lgamma(a_n)
+            - math.lgamma(a)
+            + a * math.log(b)
+            - 0.5 * self.rows * math.log(2 * math.pi)
+        )
         return gammas + self.half_log_determinants - a_n * b_n.log()
 
     def log_evidence_under(self, noise: float | tuple[float, float]) -> Tensor:
         """Whichever of the two: σ² known, or (a, b) of its prior."""
-        return self.log_evidence_learned(*noise) if isinstance(noise, tuple) else self.log_evidence(noise)
+        return (
+            self.log_evidence_learned(*noise)
+            if isinstance(noise, tuple)
+            else self.log_evidence(noise)
+        )
 
     def noise_posterior(self, a: float, b: float) -> tuple[float, Tensor]:
         """σ² | y ~ InvGamma(a + N/2, b + loss/2)."""
@@ -55,7 +64,7 @@ class Coefficients:
 
 
 def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
-    """The posterior of β given σ²; X [N, D], y [N], λ [D], where 0 stands for a flat prior.
+    """Posterior of β given σ², with X [N, D], y [N], λ [D], in which 0 means a flat prior.
 
     m = (XᵀX + diag(λ))⁻¹ Xᵀy.
 
@@ -67,7 +76,8 @@ def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
     L, info = torch.linalg.cholesky_ex(X.T @ X + penalty.diag())
     if info.any():
         raise NumericalTrouble(
-            "XᵀX + diag(λ) is singular", "penalise more: raise model.penalty or lower its prior_scale"
+            "XᵀX + diag(λ) is singular",
+            "penalise more: raise model.penalty or lower its prior_scale",
         )
     m = torch.cholesky_solve((X.T @ y).unsqueeze(1), L).squeeze(1)
     loss = (y - X @ m).square().sum() + (penalty * m.square()).sum()

@@ -19,7 +19,9 @@ def kl_gaussian(m: Tensor, L: Tensor, m0: Tensor, L0: Tensor) -> Tensor:
     """KL[N(m, L Lᵀ) ‖ N(m₀, L₀ L₀ᵀ)] for each leading index; lower triangular L, L₀ [..., M, M]."""
     A = torch.linalg.solve_triangular(L0, L, upper=False)
     d = torch.linalg.solve_triangular(L0, (m - m0).unsqueeze(-1), upper=False).squeeze(-1)
-    log_det = 2 * (L0.diagonal(dim1=-2, dim2=-1).abs().log() - L.diagonal(dim1=-2, dim2=-1).abs().log()).sum(-1)
+    log_det = 2 * (
+        L0.diagonal(dim1=-2, dim2=-1).abs().log() - L.diagonal(dim1=-2, dim2=-1).abs().log()
+    ).sum(-1)
     return 0.5 * (A.square().sum((-2, -1)) + d.square().sum(-1) - m.shape[-1] + log_det)
 
 

@@ -16,18 +16,24 @@ Shape = Literal["matern12", "matern32", "matern52", "squared_exponential"]
 
 
 def lift_inputs(x: Tensor, isotropic: bool) -> Tensor:
-    """x [..., N, D] -> [..., N, E], whose product with ``lift_centres`` is r²: one matrix product, no broadcast.
+    """Lift x [..., N, D] -> [..., N, E] so that its product with ``lift_centres`` is r².
 
-    E = D + 2 when one weight serves every input dimension, 2 D + 1 otherwise."""
+    This takes one matrix product and no broadcast.  E = D + 2 if one weight applies to
+    every input dimension, 2 D + 1 otherwise.
+    """
     square = x.square()
-    return torch.cat([x, torch.ones_like(x[..., :1]), square.sum(-1, keepdim=True) if isotropic else square], -1)
+    return torch.cat(
+        [x, torch.ones_like(x[..., :1]), square.sum(-1, keepdim=True) if isotropic else square], -1
+    )
 
 
 def lift_centres(z: Tensor, w: Tensor) -> Tensor:
     """z [G, M, D] and weights w [G, 1 or D] -> [G, M, E] with ⟨lift_centres(z)ₘ, lift_inputs(x)ₙ⟩ = r²ₘₙ."""
     w = w.unsqueeze(-2)  # [G, 1, 1 or D]
     zw = z * w
-    return torch.cat([-2 * zw, (z * zw).sum(-1, keepdim=True), w.expand(*z.shape[:-1], w.shape[-1])], -1)
+    return torch.cat(
+        [-2 * zw, (z * zw).sum(-1, keepdim=True), w.expand(*z.shape[:-1], w.shape[-1])], -1
+    )
 
 
 def correlation(r2: Tensor, shape: Shape, slope: bool = True) -> tuple[Tensor, Tensor | None]:

@@ -1,6 +1,8 @@
-"""Least squares as frequentists see it: the estimator, its confidence ellipsoid, and estimators that do better on average.
+"""Frequentist least squares: estimator, confidence ellipsoid, shrinkage estimators.
 
-y ~ N(Xβ, σ² I) with σ² known, or estimated by s² = ‖y − Xβ̂‖²/(N − D).  Estimates may be of many data sets at once: [..., D].
+The shrinkage estimators do better on average.  y ~ N(Xβ, σ² I) with σ² known, or
+estimated by s² = ‖y − Xβ̂‖²/(N − D).  Estimates may be for many data sets in parallel:
+[..., D].
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ class LeastSquares:
     @property
     def noise(self) -> Tensor:
         """σ², or s²; [...]."""
-        return self.rss / self.spare if self.known_noise is None else torch.full_like(self.rss, self.known_noise)
+        return (
+            self.rss / self.spare
+            if self.known_noise is None
+            else torch.full_like(self.rss, self.known_noise)
+        )
 
     @property
     def covariance(self) -> Tensor:
@@ -80,22 +86,28 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
             "(leave it out of dataset.inputs)",
         )
     if known_noise is None and len(X) <= X.shape[1]:
-        raise NumericalTrouble("no row is left to estimate σ²", "raise dataset.n_train, or give model.noise a number")
+        raise NumericalTrouble(
+            "no row is left to estimate σ²", "raise dataset.n_train, or give model.noise a number"
+        )
     beta = torch.cholesky_solve((y @ X).unsqueeze(-1), L).squeeze(-1)
     return LeastSquares(beta, (y - beta @ X.T).square().sum(-1), gram, L, len(X), known_noise)
 
 
 # ---- estimators, all functions of the sufficient statistics -----------------------------------------------------------
 def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
-    """β̂ − c σ² Q⁻¹Gβ̂ / (β̂ᵀGQ⁻¹Gβ̂), which dominates β̂ under (β − b)ᵀQ(β − b) when D ≥ 3; [..., D].
+    """James–Stein estimator β̂ − c σ² Q⁻¹Gβ̂ / (β̂ᵀGQ⁻¹Gβ̂); [..., D].
 
-    c = D − 2; where σ² is estimated c σ² is (D − 2) rss/(N − D + 2).  Q = G is the James–Stein estimator, that shrinks
-    towards 0 by one factor; Q = I is its version for the squared length of the error, whatever the design.  ``positive``
-    stops each principal axis of G relative to Q at 0, before it would change its sign (for Q = G the positive part).
+    It dominates β̂ under (β − b)ᵀQ(β − b) if D ≥ 3.  c = D − 2; if σ² is estimated, c σ² is
+    (D − 2) rss/(N − D + 2).  Q = G is the James–Stein estimator, which shrinks towards 0 by
+    one factor; Q = I is its version for the squared length of the error, for any design.
+    ``positive`` stops each principal axis of G relative to Q at 0, before it would change
+    sign (for Q = G the positive part).
 
-    Source: James & Stein (1961), section 2; Berger (1976)."""
+    Source: James & Stein (1961), section 2; Berger (1976).
+    """
     D = fit.dim
-    scaled = fit.known_noise if fit.known_noise is not None else fit.rss / (fit.spare + 2)  # estimates σ²
+    # estimates σ²
+    scaled = fit.known_noise if fit.known_noise is not None else fit.rss / (fit.spare + 2)
     # In coordinates with Q = I and G = diag(g): β = Q^{−½} V u.
     root = torch.linalg.cholesky(Q)  # Q = R Rᵀ
     inner = torch.linalg.solve_triangular(root, fit.gram, upper=False)
@@ -112,7 +124,9 @@ def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
     """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D], or [..., D] of each data set's own; [..., D].
 
     Source: Hoerl & Kennard (1970), eq. (2.3)."""
-    return torch.linalg.solve(fit.gram + penalty.diag_embed(), fit.gram @ fit.beta.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.solve(
+        fit.gram + penalty.diag_embed(), fit.gram @ fit.beta.unsqueeze(-1)
+    ).squeeze(-1)
 
 
 def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
@@ -122,7 +136,9 @@ def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
     return (fit.dim - free) * fit.noise / fit.beta[..., free:].square().sum(-1)
 
 
-def ridge_risk(gram: Tensor, beta: Tensor, noise: float, penalty: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+def ridge_risk(
+    gram: Tensor, beta: Tensor, noise: float, penalty: Tensor, Q: Tensor
+) -> tuple[Tensor, Tensor]:
     """Variance and squared bias of ridge under (β − b)ᵀQ(β − b), exactly: E = σ² tr(Q W G Wᵀ) + βᵀ(WG − I)ᵀQ(WG − I)β.
 
     W = (G + diag(λ))⁻¹; λ = 0 gives σ² tr(QG⁻¹) and 0, the risk of least squares.

@@ -18,7 +18,11 @@ from pydantic import AfterValidator
 from torch import Tensor
 
 # F and P∞ with λ = σ² = 1, and the spectral density q of W.  D.3.6 prints one corner of the last P∞ without its sign.
-_DRIFT = {0.5: [[-1.0]], 1.5: [[0.0, 1.0], [-1.0, -2.0]], 2.5: [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, -3.0, -3.0]]}
+_DRIFT = {
+    0.5: [[-1.0]],
+    1.5: [[0.0, 1.0], [-1.0, -2.0]],
+    2.5: [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, -3.0, -3.0]],
+}
 _STATIONARY = {
     0.5: [[1.0]],
     1.5: [[1.0, 0.0], [0.0, 1.0]],
@@ -43,10 +47,19 @@ def matern_matrices(
     """A, Q, H, Sigma, m0, P0 of regression on a process: y_t = f(t Δτ) + N(0, σ²), the state stationary; in float64."""
     A, Q, P = transition(smoothness, lengthscale, variance, step)
     first = torch.eye(len(A), dtype=A.dtype)[:1]
-    return {"A": A, "Q": Q, "H": first, "Sigma": A.new_tensor([[noise_variance]]), "m0": A.new_zeros(len(A)), "P0": P}
+    return {
+        "A": A,
+        "Q": Q,
+        "H": first,
+        "Sigma": A.new_tensor([[noise_variance]]),
+        "m0": A.new_zeros(len(A)),
+        "P0": P,
+    }
 
 
-def transition(smoothness: float, lengthscale: float, variance: float, step: float) -> tuple[Tensor, Tensor, Tensor]:
+def transition(
+    smoothness: float, lengthscale: float, variance: float, step: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """A, Q and P∞ of the state (f, f', …), [d, d] each in float64, d = ν + 1/2.
 
     They are found in units of time 1/λ, where all entries are of one size.  Within a short step the difference
@@ -68,9 +81,13 @@ def transition(smoothness: float, lengthscale: float, variance: float, step: flo
 
 
 def _exponential(drift: Tensor, times: Tensor) -> Tensor:
-    """exp(uF) = e^−u Σ_{k<d} (u N)^k / k!, N = F + I, whose d-th power is 0; times u [K] -> [K, d, d]."""
+    """exp(uF) = e^−u Σ_{k<d} (u N)^k / k! for times u [K] -> [K, d, d].
+
+    N = F + I, and its d-th power is 0.
+    """
     one = torch.eye(len(drift), dtype=drift.dtype)
-    nilpotent, term = drift + one, one.expand(len(times), -1, -1)
+    nilpotent = drift + one
+    term = one.expand(len(times), -1, -1)
     total = term
     for k in range(1, len(drift)):
         term = term @ nilpotent * (times / k).view(-1, 1, 1)

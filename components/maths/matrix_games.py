@@ -14,19 +14,21 @@ from components.maths.stage_games.bimatrix import TIE
 
 
 class Maximin(NamedTuple):
-    """What a player of rows can make sure of, and how."""
+    """Maximin value of the row player, with a strategy that attains it."""
 
     value: Tensor  # [...]
     strategy: Tensor  # [..., A]
 
 
 def maximin(payoff: Tensor) -> Maximin:
-    """max_x min_b Σ_a x_a r(a, b), and an x that reaches it; payoff [..., A, B].
+    """max_x min_b Σ_a x_a r(a, b) and an x that attains it; payoff [..., A, B].
 
-    Where pure actions reach it, a saddle point, x shares itself evenly among them.  Others 2 × 2 in closed form,
-    x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22), larger ones by the simplex method, all at once.
+    If pure actions attain it, a saddle point, x is uniform over them.  Other 2 × 2 games
+    have the closed form x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22); larger ones use
+    the simplex method, all in parallel.
 
-    Source: von Neumann (1928); Shapley (1953) for what it is used for."""
+    Source: von Neumann (1928); Shapley (1953) for its use.
+    """
     worst = payoff.amin(-1)  # of each row
     sure = worst.amax(-1)
     saddle = sure >= payoff.amax(-2).amin(-1)
@@ -36,18 +38,21 @@ def maximin(payoff: Tensor) -> Maximin:
         return Maximin(sure, pure)
     if payoff.shape[-2:] == (2, 2):
         value, mixture = _two_by_two(payoff)
-        return Maximin(torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture))
+        return Maximin(
+            torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture)
+        )
     mixed = ~saddle.flatten()
     left = payoff.reshape(-1, *payoff.shape[-2:])[mixed].double()
     found = simplex.safest(left)
     least = (found.unsqueeze(-2) @ left).squeeze(-2).amin(-1)
-    value, strategy = sure.flatten().clone(), pure.view(-1, pure.shape[-1]).clone()
+    value = sure.flatten().clone()
+    strategy = pure.view(-1, pure.shape[-1]).clone()
     value[mixed], strategy[mixed] = least.to(payoff.dtype), found.to(payoff.dtype)
     return Maximin(value.view_as(sure), strategy.view_as(pure))
 
 
 def _two_by_two(payoff: Tensor) -> Maximin:
-    """Of games without a saddle point."""
+    """Maximin of 2 × 2 games without a saddle point."""
     (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
     spread = r11 - r12 - r21 + r22
     x = (r22 - r21) / torch.where(spread == 0, 1.0, spread)
@@ -56,7 +61,7 @@ def _two_by_two(payoff: Tensor) -> Maximin:
 
 
 class Equilibrium(NamedTuple):
-    """Strategies from which neither gains by turning away alone."""
+    """Strategy pair from which neither player gains by deviating unilaterally."""
 
     x: np.ndarray  # hers [A]
     y: np.ndarray  # his [B]
@@ -67,9 +72,11 @@ class Equilibrium(NamedTuple):
 
 
 def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
-    """All equilibria of a non-degenerate bimatrix [A, B] by enumeration of supports of one size, pure ones first.
+    """All Nash equilibria of a non-degenerate bimatrix game [A, B], pure ones first.
 
-    Of a degenerate game, which may have infinitely many, those that are extreme in this sense alone."""
+    They are found by enumeration of supports of one size.  A degenerate game may have
+    infinitely many; then only the extreme ones in this sense are returned.
+    """
     found: list[Equilibrium] = []
     A, B = r_a.shape
     for size in range(1, min(A, B) + 1):
@@ -77,7 +84,11 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
             for columns in itertools.combinations(range(B), size):
                 y = _indifferent(r_a[np.ix_(rows, columns)], columns, B)
                 x = _indifferent(r_b[np.ix_(rows, columns)].T, rows, A)
-                if x is not None and y is not None and gain(r_a, r_b, x, y) <= TIE * max(1.0, np.abs([r_a, r_b]).max()):
+                if (
+                    x is not None
+                    and y is not None
+                    and gain(r_a, r_b, x, y) <= TIE * max(1.0, np.abs([r_a, r_b]).max())
+                ):
                     found.append(Equilibrium(x, y))
     return found
 
@@ -99,17 +110,22 @@ def _indifferent(payoff: np.ndarray, support: tuple[int, ...], n: int) -> np.nda
 
 
 def gain(r_a: np.ndarray, r_b: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """The most that either gains by turning away from (x, y) alone."""
-    hers, his = r_a @ y, x @ r_b
+    """Largest gain of either player from deviating unilaterally from (x, y)."""
+    hers = r_a @ y
+    his = x @ r_b
     return float(max(hers.max() - x @ hers, his.max() - his @ y))
 
 
-def worst_case(reward: Tensor, onward: Tensor, ends: Tensor | None, policy: Tensor | None, moves: int) -> Tensor:
-    """What a player of rows gets at least in an episode of so many moves from each state, V [..., S].
+def worst_case(
+    reward: Tensor, onward: Tensor, ends: Tensor | None, policy: Tensor | None, moves: int
+) -> Tensor:
+    """Worst-case return V [..., S] of the row player from each state, over a number of moves.
 
-    V_h(s) = min_b Σ_a p(a|s) (r(s, a, b) + (1 − end(s′)) V_{h−1}(s′)), V_0 = 0, under a policy [..., S, A]; without one the
-    most that can be made sure of, V_h(s) = max_p min_b of the same (Shapley 1953).  Rewards and onward states s′ [S, A, B], all
-    others' actions taken for those of one who means ill."""
+    V_h(s) = min_b Σ_a p(a|s) (r(s, a, b) + (1 − end(s′)) V_{h−1}(s′)), V_0 = 0, under a
+    policy [..., S, A]; without a policy the best guarantee,
+    V_h(s) = max_p min_b of the same expression (Shapley 1953).  Rewards and next states s′
+    are [S, A, B]; all other agents act as one adversary.
+    """
     goes_on = torch.ones(len(reward), dtype=reward.dtype, device=reward.device)
     if ends is not None:
         goes_on = goes_on.masked_fill(ends, 0)
@@ -117,5 +133,9 @@ def worst_case(reward: Tensor, onward: Tensor, ends: Tensor | None, policy: Tens
     value = torch.zeros(*lead, len(reward), dtype=reward.dtype, device=reward.device)
     for _ in range(moves):
         worth = reward + (goes_on * value)[..., onward]  # [..., S, A, B]
-        value = maximin(worth).value if policy is None else torch.einsum("...sa,...sab->...sb", policy, worth).amin(-1)
+        value = (
+            maximin(worth).value
+            if policy is None
+            else torch.einsum("...sa,...sab->...sb", policy, worth).amin(-1)
+        )
     return value

@@ -21,20 +21,25 @@ def covariance_gradient(C: Tensor, dC: Tensor) -> Tensor:
 
 @torch.no_grad()
 def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
-    """One step up the natural gradient of a bound whose *negative* has been differentiated into ``m.grad``, ``C.grad``.
+    """One natural-gradient step up a bound, from the gradient of its negative.
+
+    The *negative* of the bound has been differentiated into ``m.grad``, ``C.grad``.
 
         S⁻¹ ← S⁻¹ − 2 γ ∂ELBO/∂S,   S⁻¹ m ← S⁻¹ m + γ (∂ELBO/∂m − 2 ∂ELBO/∂S m)
 
-    m [..., M] and C [..., M, M] are changed in place.  Where the new precision is not positive definite γ is halved.
+    m [..., M] and C [..., M, M] are changed in place.  If the new precision is not positive
+    definite, γ is halved.
 
     Raises:
         NumericalTrouble: no step down to γ/1024 leaves a positive definite precision.
 
-    Source: Salimbeni, Eleftheriadis and Hensman (2018), eq. (10); Hensman et al. (2013), section 3.2.
+    Source: Salimbeni, Eleftheriadis and Hensman (2018), eq. (10); Hensman et al. (2013),
+    section 3.2.
     """
     assert m.grad is not None
     assert C.grad is not None
-    dm, dS = -m.grad, -covariance_gradient(C, C.grad)
+    dm = -m.grad
+    dS = -covariance_gradient(C, C.grad)
     Cinv = triangular_inverse(C)
     precision = Cinv.mT @ Cinv
     linear = precision @ m.unsqueeze(-1)
@@ -50,4 +55,6 @@ def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
                 C.copy_(factor)
                 return
         gamma *= 0.5
-    raise NumericalTrouble("the precision of q(u) after a natural gradient step", "lower inference.natural_gamma")
+    raise NumericalTrouble(
+        "the precision of q(u) after a natural gradient step", "lower inference.natural_gamma"
+    )

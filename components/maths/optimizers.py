@@ -1,7 +1,9 @@
 """Adam and gradient descent with momentum, one fused pass over all parameters.
 
-The steps are those of ``torch.optim`` (its functional forms do them) and so are the dicts that a checkpoint keeps, but its
-classes import the compiler, which takes half as long as torch itself and which nothing here uses."""
+The steps are those in the functional forms of ``torch.optim``, and the state dicts of a
+checkpoint are the same.  The classes of ``torch.optim`` import the compiler, which
+takes half as long as torch itself and which nothing here uses.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over what ``state_dict`` gave, or that of the class of the same name in ``torch.optim``."""
+        """Load the result of ``state_dict``, or of the same class in ``torch.optim``."""
         (group,) = state_dict["param_groups"]
         self.settings |= {name: group[name] for name in self.settings}
         for i, p in enumerate(self.parameters):
@@ -60,7 +62,9 @@ class Adam(Optimizer):
 
     Source: Kingma and Ba (2014), Algorithm 1."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float, betas: tuple[float, float] = (0.9, 0.999)):
+    def __init__(
+        self, parameters: Iterable[Tensor], lr: float, betas: tuple[float, float] = (0.9, 0.999)
+    ):
         super().__init__(parameters, {"lr": lr, "betas": betas})
 
     @torch.no_grad()
@@ -98,7 +102,8 @@ class SGD(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        moving, momentum = self.moving(), self.settings["momentum"]
+        moving = self.moving()
+        momentum = self.settings["momentum"]
         velocities = [memory.get("momentum_buffer") for _, _, memory in moving]
         sgd(
             [p for p, _, _ in moving],

@@ -1,4 +1,4 @@
-"""Policies of a player over a finite set of actions, for R replicates at once."""
+"""Policies over a finite set of actions, for R replicates in parallel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ Ties = Literal["shared", "first", "last"]
 def probabilities(
     values: Tensor, policy: PolicyName, epsilon: float, temperature: float, ties: Ties = "shared"
 ) -> Tensor:
-    """Probability of each action given its expected value ψ [..., A]; ε-greedy shares 1 − ε among equal maxima, or gives it
-    to the first or the last of them (``ties``).
+    """Probability of each action given its expected value ψ [..., A].
 
-    ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature).  Gallego writes "proportional
-    to Q(s, a)", which negative values rule out and the name softmax contradicts; his code takes exp(Q), as we do.
+    ε-greedy shares 1 − ε among equal maxima, or gives it to the first or the last of them
+    (``ties``).  ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ /
+    temperature).  Gallego writes "proportional to Q(s, a)", which negative values rule out
+    and the name softmax contradicts; Gallego's code takes exp(Q), as we do.
 
-    Source: Gallego (2021), sections 4.3, 4.4.1."""
+    Source: Gallego (2021), sections 4.3, 4.4.1.
+    """
     if policy == "softmax":
         return torch.softmax(values / temperature, -1)
     highest = values == values.amax(-1, keepdim=True)
@@ -35,7 +37,11 @@ def probabilities(
 
 
 def check_finite(p: Tensor, player: str) -> None:
-    """Raises NumericalTrouble where a policy p [R, A] is not finite, as that of action values that have overflowed."""
+    """Check that a policy p [R, A] is finite.
+
+    Raises:
+        NumericalTrouble: it is not finite, for example because action values overflowed.
+    """
     if not bool(p.isfinite().all()):
         raise NumericalTrouble(
             f"{player}: the policy is not finite",

@@ -18,13 +18,17 @@ STEP, ENDS = (
 
 
 def log_power_integral(
-    log_density: Callable[[Tensor], Tensor], power: float, breaks: Sequence[float], scales: Sequence[float]
+    log_density: Callable[[Tensor], Tensor],
+    power: float,
+    breaks: Sequence[float],
+    scales: Sequence[float],
 ) -> float:
     """log ∫ g(z)^a dz over the whole line, for log g [n] -> [n] in float64.
 
-    ``breaks`` are the points, increasing, at which g or a derivative of it jumps; a density without any has one, its centre.
-    ``scales`` [2] are lengths on which g changes below the first and above the last.  Between two breaks the nodes are those of
-    Gauss and Legendre; a tail is mapped onto the line by z = b ∓ s exp(½π sinh τ), with equal steps in τ.
+    ``breaks`` are the points, increasing, at which g or a derivative of it jumps; a density
+    without any has one, its centre.  ``scales`` [2] are lengths over which g changes below
+    the first and above the last.  Between two breaks the nodes are Gauss–Legendre nodes; a
+    tail is mapped onto the line by z = b ∓ s exp(½π sinh τ), with equal steps in τ.
 
     Source: Takahasi and Mori (1974).
 
@@ -33,15 +37,22 @@ def log_power_integral(
     """
     b = list(breaks)
     if not b or sorted(set(b)) != b or min(scales) <= 0 or power <= 0:
-        raise ValueError(f"breaks {b} must increase, scales {list(scales)} and power {power} be positive")
+        raise ValueError(
+            f"breaks {b} must increase, scales {list(scales)} and power {power} be positive"
+        )
     x, w = np.polynomial.legendre.leggauss(NODES)
-    nodes, weights = torch.from_numpy((x + 1) / 2), torch.from_numpy(w / 2)  # on (0, 1)
+    nodes = torch.from_numpy((x + 1) / 2)
+    weights = torch.from_numpy(w / 2)  # on (0, 1)
     parts = []
     for low, high in itertools.pairwise(b):
-        parts.append(torch.log((high - low) * weights) + power * log_density(low + (high - low) * nodes))
+        parts.append(
+            torch.log((high - low) * weights) + power * log_density(low + (high - low) * nodes)
+        )
     tau = torch.arange(-ENDS, ENDS + STEP / 2, STEP, dtype=torch.float64)
     log_u = math.pi / 2 * tau.sinh()
     jacobian = log_u + torch.log(STEP * math.pi / 2 * tau.cosh())  # log of h du/dτ
     for edge, side, scale in ((b[0], -1, scales[0]), (b[-1], 1, scales[1])):
-        parts.append(math.log(scale) + jacobian + power * log_density(edge + side * scale * log_u.exp()))
+        parts.append(
+            math.log(scale) + jacobian + power * log_density(edge + side * scale * log_u.exp())
+        )
     return float(torch.logsumexp(torch.cat(parts), 0))

@@ -6,11 +6,14 @@ from torch import Tensor
 
 
 def log_power_mean(ell: Tensor, power: float | Tensor) -> Tensor:
-    """log (K⁻¹ Σ_k e^{a ℓ_k})^{1/a} of a = ``power``, over the first dimension: [K, …] -> […]; the mean of ℓ where a = 0.
-    A power that is a tensor [] is above 0.
+    """Log power mean log (K⁻¹ Σ_k e^{a ℓ_k})^{1/a}, a = ``power``, over dimension 0.
 
-    As m + log1p(K⁻¹ Σ_k expm1(a (ℓ_k − m)))/a, where m is the ℓ_k that counts most: no term exceeds 0, and where a ℓ is small
-    the digits of ℓ are not lost beside 1."""
+    Shapes [K, …] -> […].
+
+    If a = 0 it is the mean of ℓ.  A power that is a tensor [] must be above 0.  The value
+    is computed as m + log1p(K⁻¹ Σ_k expm1(a (ℓ_k − m)))/a, with m the dominant ℓ_k: no term
+    exceeds 0, and if a ℓ is small the digits of ℓ are not lost next to 1.
+    """
     if not isinstance(power, Tensor) and power == 0:
         return ell.mean(0)
     m = (

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo of S draws of each of B densities at once, which share nothing."""
+"""Batched Hamiltonian Monte Carlo: S draws from each of B separate densities."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ def transition(
     noise = torch.randn(z.shape, generator=generator, dtype=z.dtype, device=z.device)
     goes, value, gradient = field(z)
     energy = 0.5 * noise.square().sum(-1) - value
-    at, r, there = z, noise + 0.5 * size * gradient, goes
+    at = z
+    r = noise + 0.5 * size * gradient
+    there = goes
     for step in range(steps):
         at = at + size * r
         there, value, gradient = field(at)
         r = r + (size if step < steps - 1 else 0.5 * size) * gradient
     error = (0.5 * r.square().sum(-1) - value - energy).nan_to_num(torch.inf, torch.inf, torch.inf)
     rate = (-error).clamp(max=0.0).exp()
-    accepted = torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
+    accepted = (
+        torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
+    )
     return torch.where(accepted[..., None], at, z), torch.where(accepted, there, goes), rate

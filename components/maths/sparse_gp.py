@@ -26,7 +26,7 @@ from components.maths.kernels import Shape, correlation, lift_centres, lift_inpu
 
 @dataclass(frozen=True)
 class LayerTerms:
-    """What is found on the way to the moments of a layer."""
+    """By-products of computing the moments of a layer."""
 
     kl: Tensor  # Σ KL[q(v) ‖ N(0, I)] over its processes, in nats
     jitter: float  # that K_zz needed
@@ -38,7 +38,9 @@ class _SparseConditional(torch.autograd.Function):
         """x [N, D] or [G, N, D]; Z [G, M, D]; w [G, 1 or D]; m [G, Q, M]; C [G, Q, M, M]."""
         G, Q, M = m.shape
         isotropic = w.shape[-1] == 1
-        z_centres, z_inputs, x_inputs = lift_centres(Z, w), lift_inputs(Z, isotropic), lift_inputs(x, isotropic)
+        z_centres = lift_centres(Z, w)
+        z_inputs = lift_inputs(Z, isotropic)
+        x_inputs = lift_inputs(x, isotropic)
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
         kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, whatever the rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
@@ -51,7 +53,9 @@ class _SparseConditional(torch.autograd.Function):
         mean = torch.bmm(m, A)  # [G, Q, N]
         variance = (kzx.unsqueeze(1) * B).sum(2).add_(1.0)
         if slopes:
-            ctx.save_for_backward(Z, w, m, C, z_centres, z_inputs, x_inputs, R, Linv, A, B, szz, szx)
+            ctx.save_for_backward(
+                Z, w, m, C, z_centres, z_inputs, x_inputs, R, Linv, A, B, szz, szx
+            )
         ctx.set_materialize_grads(False)
         return mean, variance, kl_whitened(m, C), used
 
@@ -60,7 +64,9 @@ class _SparseConditional(torch.autograd.Function):
     def backward(ctx, g_mean, g_variance, g_kl, _):
         Z, w, m, C, z_centres, z_inputs, x_inputs, R, Linv, A, B, szz, szx = ctx.saved_tensors
         (G, Q, M), D = m.shape, Z.shape[-1]
-        g_mean, g_variance = (A.new_zeros(G, Q, A.shape[-1]) if g is None else g for g in (g_mean, g_variance))
+        g_mean, g_variance = (
+            A.new_zeros(G, Q, A.shape[-1]) if g is None else g for g in (g_mean, g_variance)
+        )
         g_v = (2.0 * g_variance).contiguous().unsqueeze(2)  # [G, Q, 1, N]
         dkzx = (B * g_v).sum(1) if Q > 1 else (B * g_v).squeeze(1)
         dkzx.baddbmm_(torch.bmm(Linv.mT, m.mT), g_mean)
@@ -78,7 +84,8 @@ class _SparseConditional(torch.autograd.Function):
         by_x = torch.matmul(dr2zx, x_inputs)
         by_z = torch.bmm(dr2zz, z_inputs)  # symmetric in Z: both arguments move
         both = by_x + by_z
-        one, products = both[..., D : D + 1], both[..., :D]
+        one = both[..., D : D + 1]
+        products = both[..., :D]
         dw = (Z * (Z * one - 2 * products)).sum(1)
         dw = (dw.sum(-1, keepdim=True) if w.shape[-1] == 1 else dw) + both[..., D + 1 :].sum(1)
         moved = both + by_z
@@ -89,7 +96,9 @@ class _SparseConditional(torch.autograd.Function):
                 by_centres = dr2zx.view(G * M, -1).T @ z_centres.view(G * M, -1)
             else:
                 by_centres = torch.bmm(dr2zx.mT, z_centres)
-            dx = torch.addcmul(by_centres[..., :D], x_inputs[..., :D], by_centres[..., D + 1 :], value=2.0)
+            dx = torch.addcmul(
+                by_centres[..., :D], x_inputs[..., :D], by_centres[..., D + 1 :], value=2.0
+            )
         if g_kl is not None:
             dm = torch.addcmul(dm, g_kl, m)
             dC.addcmul_(g_kl, C)
@@ -98,7 +107,14 @@ class _SparseConditional(torch.autograd.Function):
 
 
 def sparse_conditional(
-    x: Tensor, Z: Tensor, w: Tensor, m: Tensor, C: Tensor, shape: Shape, jitter: float, name: str = "the layer"
+    x: Tensor,
+    Z: Tensor,
+    w: Tensor,
+    m: Tensor,
+    C: Tensor,
+    shape: Shape,
+    jitter: float,
+    name: str = "the layer",
 ) -> tuple[Tensor, Tensor, LayerTerms]:
     """Mean and variance of q(f(x)), of unit prior variance, and what was told on the way: divergence and jitter.
 

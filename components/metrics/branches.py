@@ -1,4 +1,4 @@
-"""Whether a predictive distribution follows two branches."""
+"""Test of a predictive distribution for following two branches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from components.contracts.predictive import GaussianMixture
 
 APART = 3.0  # branches nearer than this (in standard deviations of their noise) are not asked for
 NEAR = 1.0  # a mode this far from a branch is that branch's
-WITHIN, MASS = 2.0, 0.3  # and this much of the mass lies within that distance of it
+WITHIN = 2.0
+MASS = 0.3  # and this much of the mass lies within that distance of it
 SPACING = 0.1  # of the labels at which the density is looked at
 MARGIN = 5.0  # beyond the branches, up to where it is looked at
 
@@ -25,12 +26,15 @@ def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Ten
     apart = (first - second).abs() >= APART
     if not bool(apart.any()):
         return predictive.mu.new_tensor(torch.nan)
-    mu, v = predictive.mu[:, apart], predictive.v[:, apart]
+    mu = predictive.mu[:, apart]
+    v = predictive.v[:, apart]
     asked = GaussianMixture(mu, v)
     found = torch.ones(mu.shape[1], dtype=torch.bool, device=mu.device)
-    low, high = float(branches.mu.min()) - MARGIN, float(branches.mu.max()) + MARGIN
+    low = float(branches.mu.min()) - MARGIN
+    high = float(branches.mu.max()) + MARGIN
     y = torch.arange(low, high, SPACING, dtype=mu.dtype, device=mu.device)
-    density = torch.stack([asked.log_prob(at.expand(mu.shape[1], 1))[:, 0] for at in y], 1)  # [B, Y]
+    # [B, Y]
+    density = torch.stack([asked.log_prob(at.expand(mu.shape[1], 1))[:, 0] for at in y], 1)
     rises = density.diff(dim=1) > 0
     mode = torch.zeros_like(density, dtype=torch.bool)
     mode[:, 1:-1] = rises[:, :-1] & ~rises[:, 1:]

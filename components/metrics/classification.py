@@ -20,21 +20,25 @@ def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int 
     return gap.abs().sum() / confidence.numel()
 
 
-def scores(predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
+def scores(
+    predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[str]
+) -> dict[str, float]:
     """Accuracy, NLPP, ECE, and ROC-AUC where labels are binary; y, mask [B, T].
 
     Scores without a task's name are means over the tasks that have an observed label."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
-    probs, log_prob = predictive.probs, predictive.log_prob(y.clamp_min(0))
+    probs = predictive.probs
+    log_prob = predictive.log_prob(y.clamp_min(0))
     by_task: dict[str, list[float]] = {"accuracy": [], "nlpp": [], "ece": []}
     binary = probs.shape[-1] == 2
     if binary:
         by_task["auc"] = []
     for t in range(y.shape[1]):
         seen = mask[:, t]
-        p, label = probs[seen, t], y[seen, t]
+        p = probs[seen, t]
+        label = y[seen, t]
         confidence, guess = p.max(-1)
         correct = guess == label
         by_task["accuracy"].append(float(correct.double().mean()))
@@ -43,11 +47,15 @@ def scores(predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[st
         if binary:
             # With a single class present the area is undefined: NaN says so, 0.5 would be an invented number.
             both = label.unique().numel() == 2
-            by_task["auc"].append(roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan"))
+            by_task["auc"].append(
+                roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan")
+            )
     each = {name: torch.tensor(values, dtype=torch.float64) for name, values in by_task.items()}
     out = {name: float(mean_over_labelled(values, mask)) for name, values in each.items()}
     if len(task_names) > 1:
         out |= {
-            f"{name}/{task}": v for name, values in by_task.items() for task, v in zip(task_names, values, strict=True)
+            f"{name}/{task}": v
+            for name, values in by_task.items()
+            for task, v in zip(task_names, values, strict=True)
         }
     return out

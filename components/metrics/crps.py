@@ -16,18 +16,27 @@ def mean_magnitude(mu: Tensor, v: Tensor) -> Tensor:
     """E|X| of X ~ N(μ, v): 2 σ φ(μ/σ) + μ (2 Φ(μ/σ) − 1)."""
     sd = v.sqrt()
     z = mu / sd
-    return sd * math.sqrt(2 / math.pi) * (-0.5 * z * z).exp() + mu * torch.special.erf(z / math.sqrt(2))
+    return sd * math.sqrt(2 / math.pi) * (-0.5 * z * z).exp() + mu * torch.special.erf(
+        z / math.sqrt(2)
+    )
 
 
 def crps(predictive: GaussianMixture, y: Tensor, pairs: int = PAIRS) -> Tensor:
-    """∫ (F(t) − 1{t ≥ y})² dt = E|Y − y| − ½ E|Y − Y′| of the mixture of S, in the units of y [B, T].
+    """Continuous ranked probability score of a mixture of S, in the units of y [B, T].
 
-    Y − Y′ of components i and j is N(μ_i − μ_j, v_i + v_j), so that the second term is a mean over S² pairs.  They are taken
-    by their distance j − i (mod S), of which k and S − k say the same: all of them, which is exact, as long as S² B T/2 is
-    at most ``pairs``; otherwise distances spread evenly over 1 … S/2 stand for the others, and what is said of each is exact.
+        ∫ (F(t) − 1{t ≥ y})² dt = E|Y − y| − ½ E|Y − Y′|
 
-    Source: Grimit, Gneiting, Berrocal and Johnson (2006), eq. (5); Gneiting and Raftery (2007), eq. (20), (21)."""
-    mu, v = predictive.mu, predictive.v  # [S, B, T]
+    Y − Y′ of components i and j is N(μ_i − μ_j, v_i + v_j), so that the second term is a
+    mean over S² pairs. The pairs are grouped by their distance j − i (mod S); k and S − k
+    give the same value. All distances are used, which is exact, as long as S² B T/2 is at
+    most ``pairs``; otherwise distances spread evenly over 1 … S/2 represent the others, and
+    each of these distances is evaluated exactly.
+
+    Source: Grimit, Gneiting, Berrocal and Johnson (2006), eq. (5); Gneiting and Raftery
+    (2007), eq. (20), (21).
+    """
+    mu = predictive.mu
+    v = predictive.v  # [S, B, T]
     n = len(mu)
     first = mean_magnitude(y - mu, v).mean(0)
     half = n // 2

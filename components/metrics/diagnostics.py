@@ -21,7 +21,8 @@ from components.trouble import Shortfall
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
 NAMED = 3  # coordinates at rest that are named
-FEWEST_WEIGHTS = 25  # the Pareto tail is the largest fifth of few weights, and its fit needs five of them
+# the Pareto tail is the largest fifth of few weights, and its fit needs five of them
+FEWEST_WEIGHTS = 25
 
 
 def _array_stats() -> Any:
@@ -99,9 +100,12 @@ def mcse_sd(draws: Tensor) -> Tensor:
     another one: too small for chains that move slowly, and far too large for antithetic ones.
 
     Source: Vehtari et al. (2021)."""
-    square = (draws.detach().double().cpu() - draws.detach().double().cpu().mean((0, 1))).square()  # [C, N, P]
+    # [C, N, P]
+    square = (draws.detach().double().cpu() - draws.detach().double().cpu().mean((0, 1))).square()
     variance = square.mean((0, 1))
-    return (square.var((0, 1), correction=0) / _each("ess", draws, method="sd")).sqrt() / (2 * variance.sqrt())
+    return (square.var((0, 1), correction=0) / _each("ess", draws, method="sd")).sqrt() / (
+        2 * variance.sqrt()
+    )
 
 
 def e_bfmi(energy: Tensor) -> Tensor:
@@ -119,7 +123,9 @@ def weight_ess(log_weights: Tensor) -> float:
     """Effective sample size of importance sampling, (Σ w)² / Σ w², of unnormalised log weights of any shape.
 
     Source: Kong (1992)."""
-    return float(effective_sample_size(log_weights.detach().double().flatten().softmax(0).unsqueeze(0)))
+    return float(
+        effective_sample_size(log_weights.detach().double().flatten().softmax(0).unsqueeze(0))
+    )
 
 
 def pareto_k(log_weights: Tensor) -> float:
@@ -138,30 +144,43 @@ def pareto_k(log_weights: Tensor) -> float:
     return float(_array_stats().psislw(-values, r_eff=1)[1])
 
 
-def convergence(draws: HoldsDraws, values: Tensor | None = None) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """What is to be known of a sample before its estimates are believed: (worst values by name, values of each coordinate).
+def convergence(
+    draws: HoldsDraws, values: Tensor | None = None
+) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """Convergence diagnostics: (worst values by name, values of each coordinate).
 
-    ``values`` [C, N, Q] are what is diagnosed, the parameters themselves if not given.  Markov chains: ``ess`` (smallest
-    bulk ESS of the coordinates that move), ``ess_tail``, ``rhat`` (largest), and where the sampler says so ``divergences``,
-    their number, ``acceptance`` (mean rate), ``e_bfmi`` (smallest of the chains).  Weighted draws are independent:
-    ``weight_ess``, ``pareto_k``.  Warns of a Shortfall, naming what is missing and why, when draws or chains are too few."""
-    chains, n = draws.n_chains, draws.n_draws
+    ``values`` [C, N, Q] are the quantities to diagnose; the default is the parameters
+    themselves. Markov chains have ``ess`` (smallest bulk ESS of the coordinates that move),
+    ``ess_tail``, ``rhat`` (largest), and, where the sampler reports them, ``divergences``
+    (their number), ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the chains).
+    Weighted draws are independent and have ``weight_ess`` and ``pareto_k``. A Shortfall
+    warning names what is missing and why when draws or chains are too few.
+    """
+    chains = draws.n_chains
+    n = draws.n_draws
     if n == 0:
         return {}, {}
     if draws.log_weights is not None:
         out = {"weight_ess": weight_ess(draws.log_weights)}
         if chains * n < FEWEST_WEIGHTS:
-            _short(f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} needed; take more draws")
+            _short(
+                f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} needed; take more draws"
+            )
         else:
             out["pareto_k"] = pareto_k(draws.log_weights)
         return out, {}
-    out, by_coordinate = {}, {}
-    stats, enough = draws.stats, n >= FEWEST_DRAWS
+    out = {}
+    by_coordinate = {}
+    stats = draws.stats
+    enough = n >= FEWEST_DRAWS
     if enough:
         values = draws.values if values is None else values
         by_coordinate = {"ess": bulk_ess(values), "ess_tail": tail_ess(values)}
         rests = resting(values)
-        out = {name: float(worst_of(each, rests, largest=False)) for name, each in by_coordinate.items()}
+        out = {
+            name: float(worst_of(each, rests, largest=False))
+            for name, each in by_coordinate.items()
+        }
         if chains > 1:
             by_coordinate["rhat"] = split_rhat(values)
             out["rhat"] = float(worst_of(by_coordinate["rhat"], rests, largest=True))

@@ -1,4 +1,4 @@
-"""Entropy of a density of which there are draws alone: by the distances of their nearest neighbours."""
+"""Nearest-neighbour estimate of the entropy of a density known only through draws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def entropy(x: Tensor, k: int = NEIGHBOUR) -> Tensor:
         raise ValueError(f"the {k}-th neighbours of {d} distinct draws: there must be more of them")
     m = times.to(x)
     depth = min(max(k, LOCAL), d - 1) if repeats else k
-    nearest, local = [], []
+    nearest = []
+    local = []
     for rows in points.split(ROWS):
         distances = torch.cdist(rows, points, compute_mode=EXACTLY)
         if repeats:

@@ -10,7 +10,14 @@ from torch import Tensor
 from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import HoldsDraws
 from components.maths.particles.resampling import effective_sample_size
-from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, resting, split_rhat, tail_ess, worst_of
+from components.metrics.diagnostics import (
+    FEWEST_DRAWS,
+    bulk_ess,
+    resting,
+    split_rhat,
+    tail_ess,
+    worst_of,
+)
 
 
 def nmse(states: Tensor, mean: Tensor) -> Tensor:
@@ -68,10 +75,16 @@ def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
     return (predicted - observations).abs().nanquantile(0.5, dim=1)
 
 
-def parameter_scores(draws: HoldsDraws, known: Mapping[str, float] | None = None) -> dict[str, Tensor]:
-    """Mean and standard deviation of each parameter of R replicates, [R] each; of those whose true value is known, |mean −
-    truth| and whether the central 90 % interval holds it.  Of chains the smallest bulk and tail ESS and the largest R̂ of
-    the parameters that move, of weighted draws the ESS of the weights."""
+def parameter_scores(
+    draws: HoldsDraws, known: Mapping[str, float] | None = None
+) -> dict[str, Tensor]:
+    """Scores of each parameter of R replicates, [R] each.
+
+    All parameters have a mean and a standard deviation. Parameters with a known true value
+    also have |mean − truth| and the indicator that the central 90 % interval contains it.
+    Chains have the smallest bulk and tail ESS and the largest R̂ of the parameters that
+    move; weighted draws have the ESS of the weights.
+    """
     values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
     r, chains, n, p = values.shape
     pooled = values.flatten(1, 2)  # [R, C·N, P]
@@ -91,7 +104,8 @@ def parameter_scores(draws: HoldsDraws, known: Mapping[str, float] | None = None
     if weights is not None:
         out["weight_ess"] = effective_sample_size(weights)
     elif n >= FEWEST_DRAWS:
-        together = values.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: all replicates' coordinates in one call
+        # [C, N, R·P]: all replicates' coordinates in one call
+        together = values.permute(1, 2, 0, 3).flatten(2)
         rests = resting(together).view(r, p)
         out["ess"] = worst_of(bulk_ess(together).view(r, p), rests, largest=False)
         out["ess_tail"] = worst_of(tail_ess(together).view(r, p), rests, largest=False)

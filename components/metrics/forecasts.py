@@ -13,13 +13,18 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
 
 NODES = 4500  # at which the density of a mixture is asked, over all its components
-FEWEST, MOST = 9, 99  # of one component
+FEWEST = 9
+MOST = 99  # of one component
 
 
 def entropy(predictive: GaussianMixture) -> Tensor:
-    """−∫ p log p of each mixture, in nats [B, T]: ½ log 2πe v of one component; of S the mean over components of E[−log p] by
-    Gauss and Hermite's rule, whose nodes are as far apart as the component is wide."""
-    mu, v = predictive.mu, predictive.v
+    """Entropy −∫ p log p of each mixture, in nats [B, T].
+
+    It is ½ log 2πe v for one component. For S components it is the mean over components of
+    E[−log p] by Gauss–Hermite quadrature, with nodes scaled to the width of the component.
+    """
+    mu = predictive.mu
+    v = predictive.v
     if len(mu) == 1:
         return 0.5 * (2 * math.pi * math.e * v[0]).log()
     x, w = np.polynomial.hermite_e.hermegauss(min(MOST, max(FEWEST, NODES // len(mu))))
@@ -46,8 +51,10 @@ def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> d
     check_shape("the forecasts", predictive.mu, None, *y.shape)
     there = ~y.isnan()
     y = torch.where(there, y, predictive.mean)
-    lower, upper = predictive.quantile(alpha / 2), predictive.quantile(1 - alpha / 2)
-    mean, sd = predictive.mean, predictive.variance.sqrt()
+    lower = predictive.quantile(alpha / 2)
+    upper = predictive.quantile(1 - alpha / 2)
+    mean = predictive.mean
+    sd = predictive.variance.sqrt()
     each = {
         "mae": (y - mean).abs(),
         "predictive_entropy": entropy(predictive),

@@ -24,7 +24,8 @@ def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
 def scores_beside(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """The same of the opponents (their mean) and of social utility; what each got and welfare [M + 1, R, t] -> [R] each."""
     last = _episodes(tail, beside)
-    theirs, welfare = beside[:-1].mean(0), beside[-1]
+    theirs = beside[:-1].mean(0)
+    welfare = beside[-1]
     return {
         "reward_opponents": theirs[:, -last:].mean(1),
         "recent_reward_opponents": theirs[:, -window:].mean(1),
@@ -39,9 +40,11 @@ def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
     Episodes in which a player made no move are NaN and left out; a share of no moves at all is no score."""
     last = firsts[:, :, -_episodes(tail, firsts) :]
     if last.isnan().any():
-        shares, others = last.nanmean(2), last.nanmean(2)[1:].nanmean(0)
+        shares = last.nanmean(2)
+        others = last.nanmean(2)[1:].nanmean(0)
     else:
-        shares, others = last.mean(2), last.mean(2)[1:].mean(0)
+        shares = last.mean(2)
+        others = last.mean(2)[1:].mean(0)
     named = {"first_action": shares[0], "first_action_opponents": others}
     return {name: share for name, share in named.items() if not share.isnan().any()}
 

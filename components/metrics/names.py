@@ -12,22 +12,76 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:  # whoever asks for a direction alone needs no torch
     from components.contracts.problems import Kind, Target
 
-_DRAWS = {"ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi", "weight_ess", "pareto_k"}
+_DRAWS = {
+    "ess",
+    "ess_tail",
+    "rhat",
+    "divergences",
+    "acceptance",
+    "e_bfmi",
+    "weight_ess",
+    "pareto_k",
+}
 _DECISIONS = {
-    "log_evidence", "expected_loss", "coverage", "penalty", "ridge_risk", "worst_risk", "bayes_risk", "dominates",
-}  # fmt: skip
+    "log_evidence",
+    "expected_loss",
+    "coverage",
+    "penalty",
+    "ridge_risk",
+    "worst_risk",
+    "bayes_risk",
+    "dominates",
+}
 _GRADIENTS = {
-    "trace", "trace_ratio", "norm_ratio", "minibatch_share", "bias", "bias_p", "milliseconds", "variance_seconds",
-    "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
-}  # fmt: skip
+    "trace",
+    "trace_ratio",
+    "norm_ratio",
+    "minibatch_share",
+    "bias",
+    "bias_p",
+    "milliseconds",
+    "variance_seconds",
+    "best_per_row",
+    "best_context_free",
+    "correction",
+    "correction_q95",
+    "kl",
+    "kl_by_q",
+    "bound_denominator",
+}
 _SALES = {
-    "mape", "mape_zeros", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found",
-    "idle_kept", "per_unit", "per_unit_sd",
-    "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
-}  # fmt: skip
-_REAL_SCORES, _CLASS_SCORES = {"rmse", "crps", "coverage90"}, {"accuracy", "ece", "auc"}  # of supervised problems
+    "mape",
+    "mape_zeros",
+    "cumulative",
+    "cumulative_observed",
+    "one_ahead",
+    "effect",
+    "inclusion",
+    "long_run",
+    "true_found",
+    "idle_kept",
+    "per_unit",
+    "per_unit_sd",
+    "inputs_true_found",
+    "inputs_idle_kept",
+    "plan_gain",
+    "plan_sd",
+    "plan_gap",
+    "plan_share",
+    "equal_share",
+}
+_REAL_SCORES = {"rmse", "crps", "coverage90"}
+_CLASS_SCORES = {"accuracy", "ece", "auc"}  # of supervised problems
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
-_CONTRACTION = {"radius", "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error"}
+_CONTRACTION = {
+    "radius",
+    "slope",
+    "slope_error",
+    "slope_spread",
+    "slope_exact",
+    "exponent",
+    "spread_of_error",
+}
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {
@@ -68,7 +122,15 @@ _OF: dict[Kind, set[str]] = {
     | _STOPPING
     | _GRADIENTS,
     "density": _DRAWS
-    | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
+    | {
+        "mean",
+        "sd",
+        "second_moment",
+        "error_mean",
+        "error_sd",
+        "error_second_moment",
+        "error_mean_of_a_chain",
+    }
     | {"z_max", "ksd", "kl", "nelbo", "objective"},
     "sequence": {
         "nmse",
@@ -85,18 +147,50 @@ _OF: dict[Kind, set[str]] = {
         "error",
         "weight_ess",
     }
-    | {"log_likelihood", "accuracy", "predictive_entropy", "log_score", "mae", "interval_score", "interval_score_2sd"}
+    | {
+        "log_likelihood",
+        "accuracy",
+        "predictive_entropy",
+        "log_score",
+        "mae",
+        "interval_score",
+        "interval_score_2sd",
+    }
     | {"coverage95", "crps", "nelbo", "objective"}
     | {"beta_selected", "beta_of_replicate", "beta_most_often"}
     | _SALES,
-    "game": {"reward", "recent_reward", "total_reward", "reward_opponents", "recent_reward_opponents", "social_utility"}
+    "game": {
+        "reward",
+        "recent_reward",
+        "total_reward",
+        "reward_opponents",
+        "recent_reward_opponents",
+        "social_utility",
+    }
     | {"equilibria"}
-    | {"recent_social_utility", "belief", "exploitability", "reward_sd", "first_action", "first_action_opponents"},
+    | {
+        "recent_social_utility",
+        "belief",
+        "exploitability",
+        "reward_sd",
+        "first_action",
+        "first_action_opponents",
+    },
 }
 _ATTACKED = {
-    "robust_accuracy", "robust_nlpp", "robust_ece", "robust_entropy", "attack_success", "entropy", "mean_robust_accuracy",
-    "attack_checks_passed", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy", "target_reached",
-}  # fmt: skip
+    "robust_accuracy",
+    "robust_nlpp",
+    "robust_ece",
+    "robust_entropy",
+    "attack_success",
+    "entropy",
+    "mean_robust_accuracy",
+    "attack_checks_passed",
+    "worst_case_accuracy",
+    "undefended_accuracy",
+    "undefended_robust_accuracy",
+    "target_reached",
+}
 _SPOOFED = {
     "rmse",
     "robust_rmse",
@@ -110,47 +204,181 @@ _SPOOFED = {
 
 
 def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> frozenset[str]:
-    """Names of the scores on a kind of problem; those of a security evaluation besides where inputs are attacked.
+    """Names of the scores for a kind of problem.
 
-    Supervised problems whose ``target`` is known have none of the scores of other labels."""
+    Attacked inputs add the scores of a security evaluation. Supervised problems with a
+    known ``target`` have none of the scores for other labels.
+    """
     names = _OF[kind] | ((_SPOOFED if kind == "sequence" else _ATTACKED) if attacked else set())
-    others = set() if target is None or kind != "supervised" else _CLASS_SCORES if target == "real" else _REAL_SCORES
+    others = (
+        set()
+        if target is None or kind != "supervised"
+        else _CLASS_SCORES
+        if target == "real"
+        else _REAL_SCORES
+    )
     return frozenset(names - others)
 
 
 Better = Literal["higher", "lower"]
 
-HIGHER = frozenset({
-    "accuracy", "auc", "log_likelihood", "log_evidence", "log_score", "elbo", "both_branches",
-    "robust_accuracy", "mean_robust_accuracy", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy",
-    "attack_checks_passed", "doubling_budget",
-    "ess", "ess_tail", "weight_ess", "e_bfmi", "ess_per_second",
-    "reward", "recent_reward", "total_reward", "social_utility", "recent_social_utility",
-    "ari", "coherence", "true_found", "inputs_true_found", "plan_gain",
-})  # fmt: skip
-LOWER = frozenset({
-    "nlpp", "nelbo", "nll_bound", "nll_ais", "rmse", "mae", "mape", "crps", "ece", "nmse", "nmse_median", "medae",
-    "interval_score", "interval_score_2sd", "perplexity", "topic_distance",
-    "robust_nlpp", "robust_ece", "robust_rmse", "robust_nmse", "attack_success", "target_reached",
-    "rhat", "rhat_predictions", "divergences", "pareto_k",
-    "error", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain", "z_max", "ksd", "kl", "kl_by_q",
-    "distance", "distance_mean", "distance_sd",
-    "exploitability", "expected_loss", "ridge_risk", "worst_risk", "bayes_risk", "radius", "type_1_error",
-    "idle_kept", "inputs_idle_kept", "plan_sd", "plan_gap",
-    "trace", "trace_ratio", "norm_ratio", "bias", "milliseconds", "milliseconds_per_step", "variance_seconds",
-    "best_per_row", "best_context_free", "correction", "correction_q95",
-})  # fmt: skip
-NEITHER = frozenset({
-    "objective",  # what a method climbs where it is no bound: methods do not share it
-    "coverage", "coverage90", "coverage95", "acceptance", "ais_acceptance", "entropy", "robust_entropy",
-    "predictive_entropy", "nlpp_of_law", "perplexity_truth", "mean", "sd", "second_moment", "penalty", "dominates",
-    "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error", "minibatch_share", "bias_p",
-    "bound_denominator", "clusters", "n_clusters", "ais_gain", "elbo_spread", "tosses", "p_value", "posterior_null",
-    "missing", "beta_selected", "beta_of_replicate", "beta_most_often", "cumulative", "cumulative_observed", "effect",
-    "inclusion", "long_run", "plan_share", "equal_share", "random_rmse", "random_nmse", "doubled",
-    "reward_opponents", "recent_reward_opponents", "equilibria", "belief", "reward_sd", "first_action",
-    "first_action_opponents", "per_unit", "per_unit_sd", "mape_zeros",
-})  # fmt: skip
+HIGHER = frozenset(
+    {
+        "accuracy",
+        "auc",
+        "log_likelihood",
+        "log_evidence",
+        "log_score",
+        "elbo",
+        "both_branches",
+        "robust_accuracy",
+        "mean_robust_accuracy",
+        "worst_case_accuracy",
+        "undefended_accuracy",
+        "undefended_robust_accuracy",
+        "attack_checks_passed",
+        "doubling_budget",
+        "ess",
+        "ess_tail",
+        "weight_ess",
+        "e_bfmi",
+        "ess_per_second",
+        "reward",
+        "recent_reward",
+        "total_reward",
+        "social_utility",
+        "recent_social_utility",
+        "ari",
+        "coherence",
+        "true_found",
+        "inputs_true_found",
+        "plan_gain",
+    }
+)
+LOWER = frozenset(
+    {
+        "nlpp",
+        "nelbo",
+        "nll_bound",
+        "nll_ais",
+        "rmse",
+        "mae",
+        "mape",
+        "crps",
+        "ece",
+        "nmse",
+        "nmse_median",
+        "medae",
+        "interval_score",
+        "interval_score_2sd",
+        "perplexity",
+        "topic_distance",
+        "robust_nlpp",
+        "robust_ece",
+        "robust_rmse",
+        "robust_nmse",
+        "attack_success",
+        "target_reached",
+        "rhat",
+        "rhat_predictions",
+        "divergences",
+        "pareto_k",
+        "error",
+        "error_mean",
+        "error_sd",
+        "error_second_moment",
+        "error_mean_of_a_chain",
+        "z_max",
+        "ksd",
+        "kl",
+        "kl_by_q",
+        "distance",
+        "distance_mean",
+        "distance_sd",
+        "exploitability",
+        "expected_loss",
+        "ridge_risk",
+        "worst_risk",
+        "bayes_risk",
+        "radius",
+        "type_1_error",
+        "idle_kept",
+        "inputs_idle_kept",
+        "plan_sd",
+        "plan_gap",
+        "trace",
+        "trace_ratio",
+        "norm_ratio",
+        "bias",
+        "milliseconds",
+        "milliseconds_per_step",
+        "variance_seconds",
+        "best_per_row",
+        "best_context_free",
+        "correction",
+        "correction_q95",
+    }
+)
+NEITHER = frozenset(
+    {
+        "objective",  # what a method climbs where it is no bound: methods do not share it
+        "coverage",
+        "coverage90",
+        "coverage95",
+        "acceptance",
+        "ais_acceptance",
+        "entropy",
+        "robust_entropy",
+        "predictive_entropy",
+        "nlpp_of_law",
+        "perplexity_truth",
+        "mean",
+        "sd",
+        "second_moment",
+        "penalty",
+        "dominates",
+        "slope",
+        "slope_error",
+        "slope_spread",
+        "slope_exact",
+        "exponent",
+        "spread_of_error",
+        "minibatch_share",
+        "bias_p",
+        "bound_denominator",
+        "clusters",
+        "n_clusters",
+        "ais_gain",
+        "elbo_spread",
+        "tosses",
+        "p_value",
+        "posterior_null",
+        "missing",
+        "beta_selected",
+        "beta_of_replicate",
+        "beta_most_often",
+        "cumulative",
+        "cumulative_observed",
+        "effect",
+        "inclusion",
+        "long_run",
+        "plan_share",
+        "equal_share",
+        "random_rmse",
+        "random_nmse",
+        "doubled",
+        "reward_opponents",
+        "recent_reward_opponents",
+        "equilibria",
+        "belief",
+        "reward_sd",
+        "first_action",
+        "first_action_opponents",
+        "per_unit",
+        "per_unit_sd",
+        "mape_zeros",
+    }
+)
 PREFIXES = frozenset(
     {"one_ahead", "late"}
 )  # "one_ahead/mape" is mape of other forecasts, "late/nelbo" of late evaluations

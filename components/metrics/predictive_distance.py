@@ -1,4 +1,4 @@
-"""How far the predictions of one posterior lie from those of another, taken for gold, at the same inputs."""
+"""Distance between predictions of a posterior and a gold standard, at the same inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from components.contracts.checks import check_shape
 Values = NDArray[np.float64]  # of each test row
 
 
-def predictive_distances(mean: Values, sd: Values, gold_mean: Values, gold_sd: Values) -> dict[str, float]:
+def predictive_distances(
+    mean: Values, sd: Values, gold_mean: Values, gold_sd: Values
+) -> dict[str, float]:
     """Root mean squares over the inputs, each in standard deviations of the gold predictive, so that units cancel:
 
         distance_mean   (m − m*) / s*
@@ -21,7 +23,8 @@ def predictive_distances(mean: Values, sd: Values, gold_mean: Values, gold_sd: V
     observations, so that what counts is what a forecast is told, not how a function wanders far below that noise."""
     for what, values in (("the predicted means", mean), ("the predicted sds", sd)):
         check_shape(what, values, *gold_mean.shape)
-    shift, spread = (mean - gold_mean) / gold_sd, (sd - gold_sd) / gold_sd
+    shift = (mean - gold_mean) / gold_sd
+    spread = (sd - gold_sd) / gold_sd
 
     def root_mean(squares: Values) -> float:
         return float(np.sqrt(squares.mean()))

@@ -14,32 +14,40 @@ Standardised = Literal["inverse_median", "none"]
 
 
 def weights(observations: Tensor, standardised: Standardised, key: str) -> Tensor:
-    """w_j = 1/|median_t y_tj|, or 1, of the observations that are there; [R, T, dy] -> [R, dy].
+    """Weights w_j = 1/|median_t y_tj|, or 1, of the available observations.
 
-    D.3.2 prints the inverse of the median; where a median is negative its absolute value is meant.
+    The shapes are [R, T, dy] -> [R, dy]. D.3.2 prints the inverse of the median; where a
+    median is negative its absolute value is meant.
 
     Raises:
-        Misfit: a median is 0; ``key`` is that of ``standardised``.
+        Misfit: a median is 0; ``key`` is the key of ``standardised``.
 
-    Source: Boustati (2021), appendix D.3.2."""
+    Source: Boustati (2021), appendix D.3.2.
+    """
     if standardised == "none":
         return torch.ones_like(observations[:, 0])
     medians = observations.nanquantile(0.5, dim=1).abs()  # [R, dy]
     lost = (~(medians > 0)).any(0).nonzero().flatten().tolist()
     if lost:
-        raise Misfit(f"{key}=inverse_median: the median of observation dimension {lost[0] + 1} is 0; set {key}=none")
+        raise Misfit(
+            f"{key}=inverse_median: the median of observation dimension {lost[0] + 1} is 0; set {key}=none"
+        )
     return 1 / medians
 
 
 def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tensor:
-    """agg_t L(y_t, ŷ_t) = median_t dy⁻¹ Σ_j w_j |y_tj − ŷ_tj|, ŷ_t = E[y_t | y_1:t−1], over the y_t that are there.
+    """Median over time of the weighted absolute error of one-step predictions.
 
-    Observations and predictions [R, T, dy], weights [R, dy] -> [R].
+        agg_t L(y_t, ŷ_t) = median_t dy⁻¹ Σ_j w_j |y_tj − ŷ_tj|,   ŷ_t = E[y_t | y_1:t−1]
 
-    As printed, (6.13) has the loss of the states x_t and x̌_t; that of observation and prediction is meant, as the text above
-    it says.  The median of no observation at all is NaN.
+    The median is over the y_t that exist. Observations and predictions are [R, T, dy],
+    weights [R, dy] -> [R].
 
-    Source: Boustati (2021), eq. (6.13) and appendix D.3.2."""
+    As printed, (6.13) has the loss of the states x_t and x̌_t; the loss of observation and
+    prediction is meant, as the text above it says. The median of no observations is NaN.
+
+    Source: Boustati (2021), eq. (6.13) and appendix D.3.2.
+    """
     check_same_shape("the predicted observations", predicted, observations)
     errors = (w.unsqueeze(1) * (observations - predicted).abs()).mean(2)  # [R, T]
     return errors.nanquantile(0.5, dim=1)

@@ -1,4 +1,7 @@
-"""How far estimates of moments lie from those of a reference: in standard errors of both, and in standard deviations."""
+"""Errors of moment estimates against a reference, in standard errors and deviations.
+
+The standard errors are of both estimates.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,24 @@ def moment_errors(
     second_moment_error: Tensor | None = None,
     reference: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Of each parameter, the larger one of its first and second moments, [P'] each:
+    """Error of each parameter, the larger one of its first and second moments, [P'] each.
 
-        z_max     |Ê[f] − E[f]| / √(s² + s_ref²), s and s_ref the standard errors of the draws and of the reference
+        z_max     |Ê[f] − E[f]| / √(s² + s_ref²), s and s_ref the standard errors
+                  of the draws and of the reference
         error_sd  |Ê[f] − E[f]| / sd[f]
 
-    ``mean_error`` and ``second_moment_error`` None: the reference is exact.  ``reference`` [C, N, P'] are draws that sd[f] is
-    taken from; None: the sampler's own."""
+    If ``mean_error`` and ``second_moment_error`` are None, the reference is exact.
+    ``reference`` [C, N, P'] are draws from which sd[f] is computed; None uses the sampler's
+    own draws.
+    """
     values = draws.values  # [C, N, P']
     check_shape("the draws", values, None, None, *mean.shape)
-    z, scaled = [], []
-    for power, exact, reference_error in ((1, mean, mean_error), (2, second_moment, second_moment_error)):
+    z = []
+    scaled = []
+    for power, exact, reference_error in (
+        (1, mean, mean_error),
+        (2, second_moment, second_moment_error),
+    ):
         f = values**power
         estimate = draws.expectation(f.flatten(0, 1))
         error = standard_error(draws, f)

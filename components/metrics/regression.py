@@ -15,7 +15,9 @@ def mean_over_labelled(by_task: Tensor, mask: Tensor) -> Tensor:
     return by_task[mask.any(0).to(by_task.device)].mean()
 
 
-def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
+def scores(
+    predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]
+) -> dict[str, float]:
     """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS; y, mask [B, T].
 
     A task's score is over its own observed labels, NaN where it has none; the score without a task's name is the mean over
@@ -28,7 +30,11 @@ def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: lis
     mse = ((predictive.mean - y) ** 2 * observed).sum(0) / count
     cdf = predictive.cdf(y)
     covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
-    by_task = {"nlpp": -log_prob, "rmse": mse.sqrt(), "coverage90": (covered * observed).sum(0) / count}
+    by_task = {
+        "nlpp": -log_prob,
+        "rmse": mse.sqrt(),
+        "coverage90": (covered * observed).sum(0) / count,
+    }
     by_task["crps"] = (crps(predictive, y) * observed).sum(0) / count
     out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
     if len(task_names) > 1:

@@ -1,4 +1,7 @@
-"""Kernelised Stein discrepancy: how far a sample is from a target of which only the score ∇log p is known."""
+"""Kernelised Stein discrepancy between a sample and a target with a known score ∇log p.
+
+Only the score of the target is needed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
 
     Source: Gorham & Mackey (2017), section 3.1."""
     centre = x.mean(0)  # differences are all that counts: products of large numbers would lose them
-    x, y = x - centre, y - centre
+    x = x - centre
+    y = y - centre
     r2 = (x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T).clamp_min(0)  # [n, m]
     across = x @ t.T + s @ y.T - (x * s).sum(1)[:, None] - (y * t).sum(1)  # dᵀ(t − s)
     u = C**2 + r2
@@ -29,16 +33,21 @@ def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
     return k * (s @ t.T) + slope * (across - x.shape[1]) - 2 * (BETA - 1) * slope * r2 / u
 
 
-def ksd_squared(x: Tensor, score: Tensor, weights: Tensor | None = None, unbiased: bool = False) -> Tensor:
+def ksd_squared(
+    x: Tensor, score: Tensor, weights: Tensor | None = None, unbiased: bool = False
+) -> Tensor:
     """KSD² of a sample x [n, P] with scores ∇log p(x) [n, P]; [].
 
-    V-statistic Σᵢⱼ wᵢwⱼ k_p(xᵢ, xⱼ), weights [n] of sum 1 (1/n if not given): at least 0, and for n exact draws about
-    E[k_p(x, x)]/n.  ``unbiased``: the U-statistic Σ_{i≠j} k_p(xᵢ, xⱼ) / (n(n−1)) of equal weights, of mean 0 for exact draws.
-    O(n²P) time; 1,000 × n numbers are held at once.
+    The V-statistic is Σᵢⱼ wᵢwⱼ k_p(xᵢ, xⱼ), with weights [n] of sum 1 (1/n if not given):
+    it is at least 0, and about E[k_p(x, x)]/n for n exact draws. ``unbiased`` selects the
+    U-statistic Σ_{i≠j} k_p(xᵢ, xⱼ) / (n(n−1)) with equal weights, which has mean 0 for
+    exact draws. It takes O(n²P) time and holds 1,000 × n numbers in memory.
 
-    Raises ValueError when weights are given to the U-statistic, or it has fewer than two draws.
+    Raises ValueError when weights are given to the U-statistic, or it has fewer than two
+    draws.
 
-    Source: Gorham & Mackey (2017), section 3.1."""
+    Source: Gorham & Mackey (2017), section 3.1.
+    """
     n = len(x)
     if unbiased and (weights is not None or n < 2):
         raise ValueError("the U-statistic takes two draws or more, of equal weight")

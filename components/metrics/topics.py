@@ -1,4 +1,7 @@
-"""Scores of topics: held-out words of documents half of which is seen, distance to the truth, coherence."""
+"""Scores of topics: likelihood of held-out words, distance to the truth, coherence.
+
+The held-out words come from documents with one half observed.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,17 @@ from components.contracts.problems import Counts
 from components.maths.topics.document_factors import fit_documents
 from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity
 
-UPDATES, TOLERANCE = 200, 1e-5  # of the factors of held-out documents
+UPDATES = 200
+TOLERANCE = 1e-5  # of the factors of held-out documents
 TOP = 10  # words of a topic that its coherence is made of
 
 
 def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
     """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a word its prior mean."""
     evenly = alpha + seen.totals[:, None].to(topics.dtype) / len(alpha)
-    gamma = fit_documents(seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE).gamma
+    gamma = fit_documents(
+        seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE
+    ).gamma
     return gamma / gamma.sum(1, keepdim=True)
 
 
@@ -53,7 +59,7 @@ def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def align_topics(topics: Tensor) -> Tensor:
-    """Mean of S sets of topics [S, K, V] -> [K, V], those of each set under the numbers that they have in the last."""
+    """Mean of S sets of topics [S, K, V] -> [K, V], matched to the numbering of the last set."""
     last = topics[-1]
     total = last.clone()
     for own in topics[:-1]:

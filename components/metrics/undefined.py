@@ -53,10 +53,11 @@ NO_VALUE: dict[str, NoValue] = {
     "variance_seconds": NoValue("nan", _LEVEL),
     "perplexity": NoValue("+inf", "words that the model holds impossible"),
     "perplexity_truth": NoValue("+inf", "words that the truth holds impossible"),
-}  # fmt: skip
+}
 
 _IMPOSSIBLE = "a label that the model holds impossible"
-OF_CLASSES: dict[str, NoValue] = {  # of labels whose probability can be 0; a density of numbers never is
+# of labels whose probability can be 0; a density of numbers never is
+OF_CLASSES: dict[str, NoValue] = {
     "nlpp": NoValue("+inf", _IMPOSSIBLE),
     "robust_nlpp": NoValue("+inf", _IMPOSSIBLE),
     "log_likelihood": NoValue("-inf", _IMPOSSIBLE),
@@ -68,7 +69,9 @@ def stack_scores(each: Sequence[Scores]) -> dict[str, Tensor | float]:
     """Scores of R replicates in one tensor [R] by name, NaN for a replicate that does not have one."""
     names = dict.fromkeys(name for scores in each for name in scores)
     return {
-        name: torch.tensor([float(scores.get(name, math.nan)) for scores in each], dtype=torch.float64)
+        name: torch.tensor(
+            [float(scores.get(name, math.nan)) for scores in each], dtype=torch.float64
+        )
         for name in names
     }
 

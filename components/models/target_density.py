@@ -19,7 +19,9 @@ class TargetDensityModule(nn.Module):
 
     def __init__(self, problem: Density):
         super().__init__()
-        self.problem, self.dim, self.names = problem, problem.dim, list(problem.names)
+        self.problem = problem
+        self.dim = problem.dim
+        self.names = list(problem.names)
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta if self.problem.constrain is None else self.problem.constrain(theta)  # [K, P']

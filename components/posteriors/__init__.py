@@ -1,1 +1,1 @@
-"""What inference hands back, and what can be asked of it."""
+"""Results of inference and their queries."""

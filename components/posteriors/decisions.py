@@ -42,13 +42,14 @@ class Samples:
     def quantile(self, level: float) -> Tensor:
         """The smallest draw at which the cumulative weight reaches ``level``, coordinate by coordinate."""
         ordered, order = self.values.sort(0)
-        reached = self.weights.double()[order].cumsum(0) >= level - 1e-12  # the sum of S weights is not exactly 1
+        # the sum of S weights is not exactly 1
+        reached = self.weights.double()[order].cumsum(0) >= level - 1e-12
         reached[-1] = True
         return ordered.gather(0, reached.long().argmax(0, keepdim=True))[0]
 
 
 def samples_of(draws: Draws) -> Samples:
-    """What a sampler's draws say of its parameters [C·N, P']; importance weights are kept."""
+    """Samples of a sampler's parameters from its draws [C·N, P']; importance weights are kept."""
     return Samples(draws.values.flatten(0, 1), draws.weights)
 
 
@@ -64,7 +65,7 @@ class Loss(Protocol):
 
 
 def shortfall(belief: Belief, a: Tensor) -> Tensor:
-    """E[(a − s)₊], of which every piecewise linear loss is made."""
+    """E[(a − s)₊], the building block of every piecewise linear loss."""
     if isinstance(belief, Samples):
         return torch.tensordot(belief.weights, (a - belief.values).clamp_min(0), 1)
     scale = belief.v.sqrt()
@@ -141,12 +142,15 @@ class NormPower:
         return (s - action).norm(dim=-1) ** self.alpha
 
     def act(self, belief: Samples) -> Tensor:
-        s, a = belief.values, belief.mean  # [S, d], [d]
+        s = belief.values
+        a = belief.mean  # [S, d], [d]
         tiny = torch.finfo(s.dtype).eps * s.abs().amax().clamp_min(1e-300)
         for _ in range(self.iterations):
             distance = (s - a).norm(dim=-1)
             met = distance <= tiny
-            pull = torch.where(met, 0.0, belief.weights * distance.clamp_min(tiny) ** (self.alpha - 2))
+            pull = torch.where(
+                met, 0.0, belief.weights * distance.clamp_min(tiny) ** (self.alpha - 2)
+            )
             target = (pull @ s) / pull.sum()
             held = belief.weights[met].sum()
             if self.alpha == 1 and held > 0:
@@ -170,10 +174,12 @@ class Missed:
     radius: float
 
     def __call__(self, action: Tensor, s: Tensor) -> Tensor:
-        return ((s - action).abs() > self.radius * (1 + 1e-12)).to(s.dtype)  # a draw on the edge is not missed
+        # a draw on the edge is not missed
+        return ((s - action).abs() > self.radius * (1 + 1e-12)).to(s.dtype)
 
     def act(self, belief: Samples) -> Tensor:
-        ordered, order = belief.values.flatten(1).T.contiguous().sort(1)  # [d, S]: an optimal window begins at a draw
+        # [d, S]: an optimal window begins at a draw
+        ordered, order = belief.values.flatten(1).T.contiguous().sort(1)
         before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
         end = torch.searchsorted(ordered, ordered + 2 * self.radius, right=True)
         held = before.gather(1, end) - before[:, :-1]

@@ -1,4 +1,4 @@
-"""What a sampler hands back: draws [chain, draw, dim]."""
+"""Results of a sampler: draws [chain, draw, dim]."""
 
 from __future__ import annotations
 
@@ -33,15 +33,18 @@ class Draws:
 
     draws: Tensor  # [C, N, P]
     start: Tensor  # [C, P] where the chains began
-    names: list[str] = field(default_factory=list)  # of the P' parameters; empty where they have none
+    # of the P' parameters; empty where they have none
+    names: list[str] = field(default_factory=list)
     model: Constrains | None = None  # they were drawn for: what constrains θ and predicts
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
-    current: Tensor | None = None  # [C, P] where the chains are now; what predicts while no draw is kept yet
+    # [C, P] where the chains are now; what predicts while no draw is kept yet
+    current: Tensor | None = None
     log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
-    replicates: int = 1  # R: where more than one, C above is R times the chains of each, those of the first come first
+    # R: where more than one, C above is R times the chains of each, those of the first come first
+    replicates: int = 1
 
     def of_replicate(self, r: int) -> Draws:
-        """The draws of one replicate alone, r = 0 … R − 1."""
+        """Draws of only one replicate, r = 0 … R − 1."""
         if self.replicates == 1:
             return self
 
@@ -77,15 +80,18 @@ class Draws:
         return self.constrain(self.flat).unflatten(0, self.draws.shape[:2])
 
     def constrain(self, theta: Tensor) -> Tensor:
-        """The parameters that θ [K, P] stands for, [K, P']."""
+        """Parameters that θ [K, P] represents, [K, P']."""
         return theta if self.model is None else self.model.constrain(theta)
 
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
-        """The mixture of what K parameters θ [K, P] predict at x [B, D].
+        """Mixture of the predictions of K parameters θ [K, P] at x [B, D].
 
-        Raises TypeError when they were drawn for a density, which predicts nothing."""
+        Raises TypeError when they were drawn for a density, which predicts nothing.
+        """
         if not isinstance(self.model, ThetaPredictive):
-            raise TypeError(f"{type(self.model).__name__} predicts nothing: it has no predictive(theta, x)")
+            raise TypeError(
+                f"{type(self.model).__name__} predicts nothing: it has no predictive(theta, x)"
+            )
         return self.model.predictive(theta, x)
 
     @property
@@ -111,7 +117,8 @@ class Draws:
 
     def artefacts(self, folder: Path) -> list[Path]:
         """Writes ``posterior.nc``, ArviZ's InferenceData, of the first replicate into a run's folder: the paths written."""
-        from components.posteriors.inference_data import write  # here: xarray takes a second to import
+        # here: xarray takes a second to import
+        from components.posteriors.inference_data import write
 
         return write(self.of_replicate(0), folder)
 
@@ -131,38 +138,54 @@ class Draws:
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
-            return None  # draws with weights are drawn from at each question, and that is to happen once
+            # draws with weights are drawn from at each question, and that is to happen once
+            return None
         return self.model.predictive_reversed(self._equal(generator), x)
 
     def in_format(self, dtype: torch.dtype) -> Draws | None:
-        """A copy in another floating-point format, of what predicts; None: the model has none."""
+        """Copy of the predicting parts in another floating-point format; None: the model has none."""
         if not isinstance(self.model, InFormat):
             return None
         current = None if self.current is None else self.current.to(dtype)
-        weights, model = self.log_weights, self.model.in_format(dtype)
+        weights = self.log_weights
+        model = self.model.in_format(dtype)
         return Draws(
-            self.draws.to(dtype), self.start.to(dtype), self.names, model, {}, current, weights, self.replicates
+            self.draws.to(dtype),
+            self.start.to(dtype),
+            self.names,
+            model,
+            {},
+            current,
+            weights,
+            self.replicates,
         )
 
     def _equal(self, generator: torch.Generator) -> Tensor:
         """Parameters of equal weight, for predictives are mixtures of such: all draws; where the chains are before one is
         kept."""
-        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        theta = (
+            self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        )
         if self.log_weights is not None and self.n_draws:
-            rows = torch.multinomial(self.weights, len(theta), replacement=True, generator=generator)
+            rows = torch.multinomial(
+                self.weights, len(theta), replacement=True, generator=generator
+            )
             theta = theta[rows]
         return theta
 
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> Predictive:
-        """What follows a series: the mixture over at most 500 draws, evenly spaced.
+        """Forecast after a series: the mixture over at most 500 draws, evenly spaced.
 
-        Raises TypeError when their model forecasts nothing."""
+        Raises TypeError when their model forecasts nothing.
+        """
         if not isinstance(self.model, ForecastsSeries):
             raise TypeError(
                 f"{type(self.model).__name__} forecasts nothing: it has no forecast(theta, series, horizon)"
             )
         with torch.no_grad():
-            return self.model.forecast(evenly_spaced(self._equal(generator), FORECASTS), series, horizon)
+            return self.model.forecast(
+                evenly_spaced(self._equal(generator), FORECASTS), series, horizon
+            )
 
     def log_likelihood(self, series: Series) -> Tensor:
         """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before one is kept.
@@ -170,7 +193,9 @@ class Draws:
         Raises TypeError when their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, series)")
-        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        theta = (
+            self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        )
         with torch.no_grad():
             return self.model.log_likelihood(evenly_spaced(theta, FORECASTS), series).sum(1)
 
@@ -180,17 +205,26 @@ class Draws:
         Raises TypeError when their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, rows)")
-        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        theta = (
+            self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        )
         with torch.no_grad():
-            each = torch.cat([self.model.log_likelihood(part, batch) for part in theta.split(ROWS_AT)])  # [C·N, B]
-        log_weights = each.new_zeros(len(each)) if self.log_weights is None else self.log_weights.flatten()
+            # [C·N, B]
+            each = torch.cat(
+                [self.model.log_likelihood(part, batch) for part in theta.split(ROWS_AT)]
+            )
+        log_weights = (
+            each.new_zeros(len(each)) if self.log_weights is None else self.log_weights.flatten()
+        )
         return (each + log_weights.log_softmax(0)[:, None]).logsumexp(0)
 
     def clusters(self, batch: Rows) -> Tensor | None:
         """p(z_b = k | x_b), on average over at most 500 draws, evenly spaced [B, K]; None: the model has no clusters."""
         if not isinstance(self.model, Clustered):
             return None
-        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        theta = (
+            self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        )
         with torch.no_grad():
             return self.model.clusters(evenly_spaced(theta, FORECASTS), batch)
 
@@ -204,12 +238,15 @@ def evenly_spaced(theta: Tensor, most: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Held:
-    """A posterior that draws anew at each prediction, held at the same draws: what a row is told depends on x alone."""
+    """Posterior that would draw again at each prediction, held at the same draws.
+
+    The prediction of a row then depends only on x.
+    """
 
     posterior: Predicts
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Predictive at x [B, D]; the generator is left alone."""
+        """Predictive at x [B, D]; the generator is not used."""
         return self.posterior.predict(x, torch.Generator(x.device).manual_seed(0))
 
 

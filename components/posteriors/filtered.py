@@ -1,4 +1,4 @@
-"""What a filter hands back: the filtering distributions of R replicates at every time so far."""
+"""Results of a filter: filtering distributions of R replicates at every time so far."""
 
 from __future__ import annotations
 
@@ -30,12 +30,15 @@ class Filtered:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedSeries(Filtered):
-    """The same of a filter that learns parameters beside the states, and weighted draws of p(θ | y_1:T)."""
+    """Results of a filter that also learns parameters: weighted draws of p(θ | y_1:T).
+
+    The rest is as in ``Filtered``.
+    """
 
     parameters: Draws  # [R, M, P], with log weights
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """Writes the parameters' draws, those of the first replicate, into a run's folder: the paths written."""
+        """Write the parameter draws of the first replicate to a run's folder; return the paths."""
         return self.parameters.artefacts(folder)
 
 
@@ -54,7 +57,8 @@ class Filtering:
     ess: Trace = field(
         default_factory=Trace
     )  # rows [R]; none where there are no particles, or a record of before had none
-    weight: Trace = field(default_factory=Trace)  # rows [R]; none where a method gives each observation the same weight
+    # rows [R]; none where a method gives each observation the same weight
+    weight: Trace = field(default_factory=Trace)
 
     def __post_init__(self) -> None:
         for trace in (*self._traces(), self.ess, self.weight):
@@ -75,7 +79,7 @@ class Filtering:
         ess: Tensor | None = None,
         weight: Tensor | None = None,
     ) -> None:
-        """What is known at time t = 1, 2, …, [R, dx] each, [R, dy] and [R]."""
+        """Append the summaries at time t = 1, 2, …, [R, dx] each, [R, dy] and [R]."""
         self.mean.append(mean)
         self.variance.append(variance)
         self.lower.append(lower)
@@ -88,7 +92,7 @@ class Filtering:
         self.t = t
 
     def newest(self) -> dict[str, Tensor]:
-        """What ``add`` was last told."""
+        """Summaries of the latest call of ``add``."""
         rows = zip(("mean", "variance", "lower", "upper", "predicted"), self._traces(), strict=True)
         newest = {name: trace.rows[-1] for name, trace in rows}
         return newest | {"ess": self.ess.rows[-1]} if len(self.ess) == self.t else newest
@@ -99,8 +103,13 @@ class Filtering:
         if self.t == 0:
             nothing = torch.empty(len(like), 0, 0).to(like)
             return Filtered(0, nothing, nothing, nothing, nothing, nothing, like, self.evidence)
-        mean, variance, lower, upper, predicted = (trace.stack_rows(1).to(like.device) for trace in self._traces())
-        ess, weight = (
-            trace.stack_rows(1).to(like.device) if len(trace) == self.t else None for trace in (self.ess, self.weight)
+        mean, variance, lower, upper, predicted = (
+            trace.stack_rows(1).to(like.device) for trace in self._traces()
         )
-        return Filtered(self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess, weight)
+        ess, weight = (
+            trace.stack_rows(1).to(like.device) if len(trace) == self.t else None
+            for trace in (self.ess, self.weight)
+        )
+        return Filtered(
+            self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess, weight
+        )

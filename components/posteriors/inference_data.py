@@ -36,11 +36,14 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[An
     groups: dict[str, dict[tuple[int, ...], int]] = {}
     for column, name in enumerate(names):
         found = _INDEXED.match(name)
-        base, index = (found[1], tuple(int(i) for i in found[2].split(","))) if found else (name, ())
+        base, index = (
+            (found[1], tuple(int(i) for i in found[2].split(","))) if found else (name, ())
+        )
         groups.setdefault(base, {})[index] = column
     out: dict[str, tuple[dict[str, list[Any]], list[int]]] = {}
     for base, cells in groups.items():
-        axes = [sorted(set(axis)) for axis in zip(*cells, strict=False)]  # of indices of unequal length: too few axes
+        # of indices of unequal length: too few axes
+        axes = [sorted(set(axis)) for axis in zip(*cells, strict=False)]
         grid = list(itertools.product(*axes))
         if set(grid) == set(cells):
             dims = {f"{base}_dim_{d}": axis for d, axis in enumerate(axes)}
@@ -55,14 +58,16 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[An
 
 @dataclass
 class Groups:
-    """What an InferenceData is made of."""
+    """Contents of an InferenceData."""
 
     values: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # by group and variable
-    dims: dict[str, list[str]] = field(default_factory=dict)  # of a variable, after those of chain and draw
+    # of a variable, after those of chain and draw
+    dims: dict[str, list[str]] = field(default_factory=dict)
     coords: dict[str, Any] = field(default_factory=dict)  # of a dimension
 
     def tree(self) -> DataTree:
-        from arviz_base import from_dict  # here: it takes a second, and only the end of a run needs it
+        # here: it takes a second, and only the end of a run needs it
+        from arviz_base import from_dict
 
         with warnings.catch_warnings():
             warnings.filterwarnings(
@@ -86,14 +91,18 @@ def groups_of(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
     index = np.arange(draws.n_draws) if index is None else index
     if len(index) < draws.n_draws:
         part = draws.draws[:, index]
-        values = _numpy(draws.constrain(part.flatten(0, 1)).unflatten(0, part.shape[:2]))  # [C, N, P']
+        # [C, N, P']
+        values = _numpy(draws.constrain(part.flatten(0, 1)).unflatten(0, part.shape[:2]))
     else:
         values = _numpy(draws.values)
     variables = _variables(draws.names, values.shape[-1])
-    posterior, dims = {}, {}
+    posterior = {}
+    dims = {}
     coords: dict[str, Any] = {"draw": index}
     for name, (axes, columns) in variables.items():
-        posterior[name] = values[:, :, columns].reshape(*values.shape[:2], *(len(axis) for axis in axes.values()))
+        posterior[name] = values[:, :, columns].reshape(
+            *values.shape[:2], *(len(axis) for axis in axes.values())
+        )
         dims[name] = list(axes)
         coords |= axes
     groups = {"posterior": posterior}

@@ -25,25 +25,39 @@ class Networks(Generic[N]):
         parts = [network.output_predictive(network(x).unsqueeze(0)) for network in self.networks]
         normal = [part for part in parts if isinstance(part, GaussianMixture)]
         if normal:
-            return GaussianMixture(torch.cat([p.mu for p in normal]), torch.cat([p.v for p in normal]))
+            return GaussianMixture(
+                torch.cat([p.mu for p in normal]), torch.cat([p.v for p in normal])
+            )
         return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)]))
 
     def some(self, n: int, generator: torch.Generator | None) -> Networks[N]:
         """n of the networks: at random with replacement, or the first n without a generator."""
         if generator is None:
             return Networks(self.networks[:n])
-        chosen = torch.randint(len(self.networks), (n,), generator=generator, device=generator.device)
+        chosen = torch.randint(
+            len(self.networks), (n,), generator=generator, device=generator.device
+        )
         return Networks(tuple(self.networks[k] for k in chosen.tolist()))
 
-    def reverse(self, x: torch.Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+    def reverse(
+        self, x: torch.Tensor, generator: torch.Generator
+    ) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a network has no such form."""
-        known = [both for n in self.networks if isinstance(n, ReversesInputs) and (both := n.reverse(x)) is not None]
+        known = [
+            both
+            for n in self.networks
+            if isinstance(n, ReversesInputs) and (both := n.reverse(x)) is not None
+        ]
         if len(known) < len(self.networks):
             return None
         predictive = self.networks[0].output_predictive(torch.stack([f for f, _ in known]))
-        return predictive, lambda g: torch.stack([back(own) for (_, back), own in zip(known, g, strict=True)]).sum(0)
+        return predictive, lambda g: torch.stack(
+            [back(own) for (_, back), own in zip(known, g, strict=True)]
+        ).sum(0)
 
     def in_format(self, dtype: torch.dtype) -> Networks[InFormat] | None:
         """A copy in another floating-point format; None: a network has none."""
-        copies = [network.in_format(dtype) for network in self.networks if isinstance(network, InFormat)]
+        copies = [
+            network.in_format(dtype) for network in self.networks if isinstance(network, InFormat)
+        ]
         return Networks(tuple(copies)) if len(copies) == len(self.networks) else None

@@ -25,7 +25,11 @@ class Particles:
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
-        return self.model.predictive_reversed(self.theta, x) if isinstance(self.model, ReversesPredictive) else None
+        return (
+            self.model.predictive_reversed(self.theta, x)
+            if isinstance(self.model, ReversesPredictive)
+            else None
+        )
 
     def in_format(self, dtype: torch.dtype) -> Particles | None:
         """A copy in another floating-point format; None: the model has none."""
@@ -43,7 +47,10 @@ class Particles:
 
 @dataclass(frozen=True)
 class OwnRows:
-    """K particles θ [K, P], each the victim of its own block of B of the K B rows: all attacks at once."""
+    """K particles θ [K, P], each the victim of its own block of B of the K B rows.
+
+    All attacks run together.
+    """
 
     model: ThetaPredictive
     theta: Tensor
@@ -54,8 +61,12 @@ class OwnRows:
         if isinstance(self.model, OwnInputs) and self.model.own_inputs:
             parts = [self.model.predictive(self.theta, blocks)]
         else:
-            parts = [self.model.predictive(*pair) for pair in zip(self.theta.split(1), blocks, strict=True)]
-        logits = torch.cat([part.logits for part in parts if isinstance(part, Categorical)])  # [K, B, T, C]
+            parts = [
+                self.model.predictive(*pair)
+                for pair in zip(self.theta.split(1), blocks, strict=True)
+            ]
+        # [K, B, T, C]
+        logits = torch.cat([part.logits for part in parts if isinstance(part, Categorical)])
         return Categorical(logits.flatten(0, 1).unsqueeze(0))
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
@@ -65,8 +76,11 @@ class OwnRows:
         both = self.model.predictive_reversed(self.theta, x.unflatten(0, (len(self.theta), -1)))
         if both is None or not isinstance(both[0], Categorical):
             return None
-        logits, back = both[0].logits, both[1]  # [K, B, T, C]
-        return Categorical(logits.flatten(0, 1)[None]), lambda g: back(g.view(logits.shape)).flatten(0, 1)
+        logits = both[0].logits
+        back = both[1]  # [K, B, T, C]
+        return Categorical(logits.flatten(0, 1)[None]), lambda g: back(
+            g.view(logits.shape)
+        ).flatten(0, 1)
 
     def in_format(self, dtype: torch.dtype) -> OwnRows | None:
         """A copy in another floating-point format; None: the model has none."""

@@ -1,8 +1,8 @@
-"""Partitions of rows: draws of them, losses between them, and the partition that is expected to lose least.
+"""Partitions of rows: draws, losses between them, and the one with least expected loss.
 
-expected = VariationOfInformation().over(z)     # z [S, N], draws of a partition
-best = least(expected, z)                       # the Bayes action: the best of the draws and of what greedy moves make of them
-cost = expected.cost(best)                      # E[L(best, z)], the posterior expected loss
+expected = VariationOfInformation().over(z)    # z [S, N], draws of a partition
+best = least(expected, z)     # the Bayes action: best of the draws and greedy moves
+cost = expected.cost(best)    # E[L(best, z)], the posterior expected loss
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ExpectedLoss(Protocol):
 
     def cost(self, a: Array) -> float: ...  # a [N]
 
-    def improve(self, a: Array) -> Array: ...  # one row at a time to where it costs least, until nothing moves
+    # one row at a time to where it costs least, until nothing moves
+    def improve(self, a: Array) -> Array: ...
 
 
 class PartitionLoss(Protocol):
@@ -52,8 +53,11 @@ class PartitionLoss(Protocol):
 
 
 def least(expected: ExpectedLoss, z: Array) -> Array:
-    """The Bayes action [N]: the best of the drawn partitions z [S, N] and of what greedy moves make of the best few of them,
-    and of all rows together and each alone."""
+    """The Bayes action [N]: the best partition among candidates.
+
+    The candidates are the drawn partitions z [S, N] and the results of greedy moves from
+    the best few of them, from all rows together and from each row in its own cluster.
+    """
     N = z.shape[1]
     distinct = np.unique(by_appearance(z), axis=0)
     if len(distinct) > SEARCHED:
@@ -81,7 +85,8 @@ class PairsApart:
         while not still:
             still = True
             for i in range(len(a)):
-                own, a[i] = a[i], -1
+                own = a[i]
+                a[i] = -1
                 labels = np.unique(a[a >= 0])
                 added = np.array([gain[i, a == k].sum() for k in labels])
                 known = labels == own
@@ -124,22 +129,28 @@ class ExpectedVariation:
     def cost(self, a: Array) -> float:
         n = self._shared(a, int(a.max()) + 1)
         f = self._n_log_n
-        of_a, of_z, of_both = f[n[0].sum(1)].sum(), f[n.sum(1)].sum(1).mean(), f[n].sum((1, 2)).mean()
+        of_a = f[n[0].sum(1)].sum()
+        of_z = f[n.sum(1)].sum(1).mean()
+        of_both = f[n].sum((1, 2)).mean()
         return float(max(of_a + of_z - 2 * of_both, 0.0) / len(a))
 
     def improve(self, a: Array) -> Array:
         (S, N), f = self.z.shape, self._n_log_n
         step = np.diff(f)  # of one more
         room = min(N, 2 * (int(a.max()) + 1) + 4)
-        n, size, every = self._shared(a, room), np.bincount(a, minlength=room), np.arange(S)
+        n = self._shared(a, room)
+        size = np.bincount(a, minlength=room)
+        every = np.arange(S)
         still = False
         while not still:
             still = True
             for i in range(N):
-                own, label = a[i], self.z[:, i]
+                own = a[i]
+                label = self.z[:, i]
                 n[every, own, label] -= 1
                 size[own] -= 1
-                added = step[size] - 2 * step[n[every, :, label]].mean(0)  # [room]; an empty cluster adds 0
+                # [room]; an empty cluster adds 0
+                added = step[size] - 2 * step[n[every, :, label]].mean(0)
                 k = int(added.argmin())
                 if added[k] >= added[own] - 1e-9:
                     k = int(own)

@@ -1,4 +1,4 @@
-"""What has been played."""
+"""Record of play."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Play:
-    """What an inference method hands back after t episodes."""
+    """Results of an inference method after t episodes."""
 
     rewards: Tensor  # [R, t] the decision maker's
-    beside: Tensor  # [M + 1, R, t] what each opponent got, and welfare; empty where it was not recorded
-    firsts: Tensor  # [1 + M, R, t] share of her moves, and of each opponent's, that was action 0; empty likewise
-    values: Tensor  # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
+    # [M + 1, R, t] what each opponent got, and welfare; empty where it was not recorded
+    beside: Tensor
+    # [1 + M, R, t] share of her moves, and of each opponent's, that was action 0; empty likewise
+    firsts: Tensor
+    # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
+    values: Tensor
     forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
     think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
     beliefs: dict[str, Tensor]  # scores of what is believed of the others [R]
@@ -27,5 +30,5 @@ class Play:
         return self.think(s)
 
     def policy_in(self, s: Tensor) -> Tensor:
-        """Probabilities of her actions [R, A] in states s [R, …]."""
+        """Probabilities of the agent's actions [R, A] in states s [R, …]."""
         return self.policy(s)

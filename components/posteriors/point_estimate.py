@@ -32,4 +32,8 @@ class PointEstimate:
 
     def in_format(self, dtype: torch.dtype) -> PointEstimate | None:
         """A copy in another floating-point format; None: the network has none."""
-        return PointEstimate(self.network.in_format(dtype)) if isinstance(self.network, InFormat) else None
+        return (
+            PointEstimate(self.network.in_format(dtype))
+            if isinstance(self.network, InFormat)
+            else None
+        )

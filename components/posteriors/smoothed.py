@@ -1,4 +1,7 @@
-"""What smoothers hand back of R replicates, and samplers over whole series, which draw parameters beside the states."""
+"""Results of smoothers for R replicates, and of samplers over whole series.
+
+The samplers draw parameters in addition to the states.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +57,11 @@ class SampledSeries:
         pooled = states.reshape(r, -1, times * dx)  # [R, C·N, T·dx]
         lower, upper = quantiles(pooled, (0.05, 0.95))
         mean, variance, low, high = (
-            value.unflatten(1, (times, dx)) for value in (pooled.mean(1), pooled.var(1, correction=0), lower, upper)
+            value.unflatten(1, (times, dx))
+            for value in (pooled.mean(1), pooled.var(1, correction=0), lower, upper)
         )
         return cls(mean, variance, low, high, parameters)
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """Writes the parameters' draws, those of the first replicate, into a run's folder: the paths written."""
+        """Write the parameter draws of the first replicate to a run's folder; return the paths."""
         return self.parameters.artefacts(folder)

@@ -1,4 +1,7 @@
-"""What is known of a structural series: draws of its parameters, of what each block adds, and what follows from them."""
+"""Posterior of a structural series: draws of parameters and block contributions.
+
+The forecasts and effects that follow from them are here too.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,16 @@ from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
 
 
 def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
-    """What each block adds to y: F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B]."""
+    """Contribution of each block to y.
+
+    F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B].
+    """
     structure = of.structure
     out = states.new_zeros(*states.shape[:2], len(structure.labels))
     out.index_add_(2, structure.state_block, states * design.F)
-    return out.index_add_(2, structure.column_block, of.columns(theta, design) * theta[:, None, structure.beta])
+    return out.index_add_(
+        2, structure.column_block, of.columns(theta, design) * theta[:, None, structure.beta]
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +54,11 @@ class StructuralDraws(Draws):
         """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before one is kept."""
         if not self.n_draws:
             return (self.start if self.current is None else self.current), None
-        lam = None if self.precisions is None else evenly_spaced(self.precisions.flatten(0, 1), FORECASTS)
+        lam = (
+            None
+            if self.precisions is None
+            else evenly_spaced(self.precisions.flatten(0, 1), FORECASTS)
+        )
         return evenly_spaced(self.flat, FORECASTS), lam
 
     def _ahead(self, series: Series, horizon: int, generator: torch.Generator) -> AheadOfSeries:
@@ -54,10 +66,16 @@ class StructuralDraws(Draws):
         theta, lam = self._some()
         design = self.of.design(series, horizon)
         system = self.of.system(theta, design)
-        system = system._replace(noise=system.noise / self._weights(theta, lam, design.y, horizon, generator))
-        lag, kappa, centre, late = self.of.structure.lag, None, 0.0, 0
+        system = system._replace(
+            noise=system.noise / self._weights(theta, lam, design.y, horizon, generator)
+        )
+        lag = self.of.structure.lag
+        kappa = None
+        centre = 0.0
+        late = 0
         if lag is not None:
-            kappa, centre = theta[:, self.of.structure.beta[lag[0]]], lag[1]
+            kappa = theta[:, self.of.structure.beta[lag[0]]]
+            centre = lag[1]
             # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
             late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
         with torch.no_grad():
@@ -84,19 +102,26 @@ class StructuralDraws(Draws):
         return theta[:, -1] if fixed is None else theta.new_full((len(theta),), fixed)
 
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
-        """Of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
+        """Forecast of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
         found = self._ahead(series, horizon, generator)
-        return GaussianMixture(found.mean.unsqueeze(2), found.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2))
+        return GaussianMixture(
+            found.mean.unsqueeze(2), found.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
+        )
 
     def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor:
         """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
         found = self._ahead(series, horizon, generator)
         root = torch.linalg.cholesky(found.covariance)
-        normal = torch.randn(found.mean.shape, generator=generator, device=root.device, dtype=root.dtype)
+        normal = torch.randn(
+            found.mean.shape, generator=generator, device=root.device, dtype=root.dtype
+        )
         return found.mean + (root @ normal.unsqueeze(2)).squeeze(2)
 
     def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:
-        """Of each of the last n of a series given all before it, parameters being still those learnt [S, n, 1]."""
+        """One-step forecast of each of the last n times of a series given all before it [S, n, 1].
+
+        The parameters remain as learned.
+        """
         theta, lam = self._some()
         design = self.of.design(series)
         system = self.of.system(theta, design)
@@ -109,10 +134,15 @@ class StructuralDraws(Draws):
             return weights[:, t] if t < drawn else (nu + 1) / (nu + error.square() / S)
 
         with torch.no_grad():
-            found = filter_system(system, design.y, design.seen.tolist(), weigh=weigh if student else None)
-        mean, v = found.mean[:, -n:], found.variance[:, -n:]
+            found = filter_system(
+                system, design.y, design.seen.tolist(), weigh=weigh if student else None
+            )
+        mean = found.mean[:, -n:]
+        v = found.variance[:, -n:]
         if student:
-            v = v + system.noise[:, -n:] * (1 / self._weights(theta, None, design.y[-n:], n, generator) - 1)
+            v = v + system.noise[:, -n:] * (
+                1 / self._weights(theta, None, design.y[-n:], n, generator) - 1
+            )
         return GaussianMixture(mean.unsqueeze(2), v.unsqueeze(2))
 
     def log_likelihood(self, series: Series) -> Tensor:
@@ -122,19 +152,28 @@ class StructuralDraws(Draws):
         system = self.of.system(theta, design)
         noise = system.noise if lam is None else system.noise / lam
         with torch.no_grad():
-            return filter_system(system._replace(noise=noise), design.y, design.seen.tolist()).log_density
+            return filter_system(
+                system._replace(noise=noise), design.y, design.seen.tolist()
+            ).log_density
 
     def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
         """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t given the precisions too."""
         design = self.of.design(series)
         system = self.of.system(self.flat, design)
-        noise = system.noise if self.precisions is None else system.noise / self.precisions.flatten(0, 1)
+        noise = (
+            system.noise
+            if self.precisions is None
+            else system.noise / self.precisions.flatten(0, 1)
+        )
         with torch.no_grad():
             found = filter_system(system._replace(noise=noise), design.y, design.seen.tolist())
         return found.mean, found.variance
 
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
-        """What inputs u_T … u_{T+H−1} make of y_{T+1} … y_{T+H}: mean + D u, covariance, for at most 500 draws."""
+        """Effect of inputs u_T … u_{T+H−1} on y_{T+1} … y_{T+H}, for at most 500 draws.
+
+        The result is the mean + D u, and the covariance.
+        """
         assert series.u is not None
         c = series.u.shape[1]
         none = series.u.new_zeros(horizon, c)
@@ -152,7 +191,8 @@ class StructuralDraws(Draws):
         for i in range(c):
             one = none[0].clone()
             one[i] = 1.0
-            response = of(one).mean - base.mean  # of y_{T+1} … y_{T+H} to a unit put in at T  # [S, H]
+            # of y_{T+1} … y_{T+H} to a unit put in at T  # [S, H]
+            response = of(one).mean - base.mean
             for j in range(horizon):
                 D[:, j:, j, i] = response[:, : horizon - j]
         return Affine(base.mean, base.covariance, D)
@@ -164,20 +204,23 @@ class StructuralDraws(Draws):
 
     @cached_property
     def components(self) -> list[Part]:
-        """Of each block's part of y the mean and central 95 % band at each time."""
+        """Mean and central 95 % band of each block's part of y at each time."""
         pooled = self.contributions.flatten(0, 1)  # [S, T, B]
         if not len(pooled):
             return []
         mean = pooled.mean(0)
         lower, upper = quantiles(pooled.flatten(1).unsqueeze(0), (0.025, 0.975))
-        low, high = lower.view_as(mean), upper.view_as(mean)
+        low = lower.view_as(mean)
+        high = upper.view_as(mean)
         return [Part(name, mean[:, b], low[:, b], high[:, b]) for b, name in enumerate(self.labels)]
 
     @cached_property
     def residuals(self) -> Tensor:
         """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not seen [T]."""
         times = self.series.y.shape[1]
-        found = self.one_ahead(self.series, times, torch.Generator(self.draws.device).manual_seed(0))
+        found = self.one_ahead(
+            self.series, times, torch.Generator(self.draws.device).manual_seed(0)
+        )
         seen = self.of.design(self.series).seen
         z = (self.series.y[0, :, 0] - found.mean[:, 0]) / found.variance[:, 0].sqrt()
         return torch.where(seen, z, torch.nan)
@@ -190,16 +233,22 @@ class StructuralDraws(Draws):
     @property
     def positive(self) -> dict[str, float]:
         """How often the coefficient of a column that is in is positive; 1 where it never is in."""
-        return self._shares(lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1))
+        return self._shares(
+            lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1)
+        )
 
     @property
     def long_run(self) -> dict[str, Tensor]:
-        """What a unit of each input adds to all that follows, of every draw [S]: q/δ of goodwill, q/(1 − κ) in Koyck's form, ±∞
-        where κ ≥ 1."""
-        structure, out = self.of.structure, {}
+        """Effect of one unit of each input on all that follows, for every draw [S].
+
+        It is q/δ for goodwill, q/(1 − κ) in Koyck's form, ±∞ where κ ≥ 1.
+        """
+        structure = self.of.structure
+        out = {}
         if not self.n_draws:
             return {}
-        first, lag = len(structure.scales), structure.lag
+        first = len(structure.scales)
+        lag = structure.lag
         for name, j, q, b in zip(
             structure.column_names,
             structure.beta,
@@ -210,7 +259,11 @@ class StructuralDraws(Draws):
             beta = self.flat[:, j]
             if q >= 0:
                 out[name] = beta / (1 - self.flat[:, first + q])
-            elif lag is not None and b == int(structure.column_block[lag[0]]) and j != structure.beta[lag[0]]:
+            elif (
+                lag is not None
+                and b == int(structure.column_block[lag[0]])
+                and j != structure.beta[lag[0]]
+            ):
                 fades = 1 - self.flat[:, structure.beta[lag[0]]]
                 whole = torch.where(fades > 0, beta / fades, beta.sign() * torch.inf)
                 out[name.removesuffix("_lag")] = torch.where(beta == 0, 0.0, whole)
@@ -218,7 +271,10 @@ class StructuralDraws(Draws):
 
     @property
     def units(self) -> dict[str, float]:
-        """What each coefficient is of, in units of its column: the standard deviation of a standardised one, else 1."""
+        """Unit of each coefficient, in units of its column.
+
+        It is the standard deviation of a standardised column, else 1.
+        """
         structure = self.of.structure
         return dict.fromkeys(structure.column_names, 1.0) | structure.units
 

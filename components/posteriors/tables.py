@@ -1,4 +1,4 @@
-"""Tables that a posterior writes beside the record of its run."""
+"""Tables that a posterior writes next to the record of its run."""
 
 from __future__ import annotations
 

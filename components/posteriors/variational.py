@@ -35,7 +35,11 @@ class DropoutPosterior:
 
     def in_format(self, dtype: torch.dtype) -> DropoutPosterior | None:
         """A copy in another floating-point format; None: the network has none."""
-        return replace(self, network=self.network.in_format(dtype)) if isinstance(self.network, InFormat) else None
+        return (
+            replace(self, network=self.network.in_format(dtype))
+            if isinstance(self.network, InFormat)
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class VariationalPosterior:
 
 @dataclass(frozen=True)
 class BoundedPosterior(VariationalPosterior):
-    """q(f) of a variational model whose bound on the evidence of the training rows is a score."""
+    """q(f) of a variational model with its bound on the training evidence as a score."""
 
     elbo: float  # nats
 
@@ -91,10 +95,11 @@ class RefinedPosterior(Draws):
     """Draws of a fitted guide, or of one that a sampler has refined, which predict and are scored as any others."""
 
     objective: float  # by these draws, in nats
-    bounds: bool  # whether it is a lower bound on the evidence (of a density: on its log normaliser)
+    # whether it is a lower bound on the evidence (of a density: on its log normaliser)
+    bounds: bool
 
     def scores(self) -> dict[str, Tensor | float]:
-        """Minus the bound; or the objective, which is none."""
+        """Minus the bound, or the objective if it is not a bound."""
         return {"nelbo": -self.objective} if self.bounds else {"objective": self.objective}
 
     def figures(self) -> dict[str, Figure]:

@@ -16,7 +16,10 @@ from components.maths.budget.spends import Spends
 from components.maths.budget.sum_law import Array, SumLaw
 from components.trouble import Misfit, NumericalTrouble, Shortfall
 
-BEST, EQUAL, NOTHING, SPENT = "the plan", "equal split", "nothing", "as it was"
+BEST = "the plan"
+EQUAL = "equal split"
+NOTHING = "nothing"
+SPENT = "as it was"
 
 
 class Limit(BaseModel):
@@ -28,10 +31,12 @@ class Limit(BaseModel):
 
 
 class Budget(BaseModel):
-    """Most expected sales of y_{t+1} + … + y_{t+k} for at most b spent from t to t + k − 1, ``maths.budget.plan``.
+    """Budget for the highest expected sales of y_{t+1} + … + y_{t+k}, ``maths.budget.plan``.
 
-    Spends are in the units of the inputs, u ≥ 0; week j of a plan is that of t + j, so that its first is the last week seen,
-    whose sales are known and whose spend moves those that follow."""
+    At most b is spent from t to t + k − 1. Spends are in the units of the inputs, u ≥ 0.
+    Week j of a plan is week t + j, so that its first week is the last observed one: the
+    sales of that week are known, and its spend affects the sales that follow.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -55,8 +60,14 @@ class Budget(BaseModel):
             raise Misfit(
                 f"dataset.budget.total={self.total:g}: the series has no inputs to spend it on; null plans nothing"
             )
-        named = {"least": self.least or {}, "most": self.most or {}, "weekly_most": self.weekly_most or {}}
-        named |= {f"limits.{name}.weights": limit.weights for name, limit in (self.limits or {}).items()}
+        named = {
+            "least": self.least or {},
+            "most": self.most or {},
+            "weekly_most": self.weekly_most or {},
+        }
+        named |= {
+            f"limits.{name}.weights": limit.weights for name, limit in (self.limits or {}).items()
+        }
         named |= {f"strategies.{name}": spends for name, spends in (self.strategies or {}).items()}
         for key, names in named.items():
             for name in names:
@@ -65,27 +76,42 @@ class Budget(BaseModel):
                         f"dataset.budget.{key}: {name} is no input of the series; there are {', '.join(channels)}"
                     )
         if self.weeks > horizon:
-            raise Misfit(f"dataset.budget.weeks={self.weeks}: {horizon} are to be forecast; plan no more")
+            raise Misfit(
+                f"dataset.budget.weeks={self.weeks}: {horizon} are to be forecast; plan no more"
+            )
         self.spends(channels).check()
 
     def spends(self, channels: list[str]) -> Spends:
-        """What may be spent, week after week, channel after channel [k·c]."""
-        k, c = self.weeks, len(channels)
+        """Set of allowed spends, week after week, channel after channel [k·c]."""
+        k = self.weeks
+        c = len(channels)
 
         def over_weeks(weights: dict[str, float]) -> Array:
             return np.tile(np.array([float(weights.get(name, 0.0)) for name in channels]), k)
 
         rows = [("total", np.ones(k * c), float(self.total or 0.0))]
         if self.weekly is not None:
-            rows += [("weekly", np.repeat(np.arange(k) == j, c).astype(float), self.weekly) for j in range(k)]
-        rows += [(f"least.{name}", -over_weeks({name: 1.0}), -spend) for name, spend in (self.least or {}).items()]
-        rows += [(f"most.{name}", over_weeks({name: 1.0}), spend) for name, spend in (self.most or {}).items()]
+            rows += [
+                ("weekly", np.repeat(np.arange(k) == j, c).astype(float), self.weekly)
+                for j in range(k)
+            ]
         rows += [
-            (f"limits.{name}", over_weeks(limit.weights), limit.most) for name, limit in (self.limits or {}).items()
+            (f"least.{name}", -over_weeks({name: 1.0}), -spend)
+            for name, spend in (self.least or {}).items()
+        ]
+        rows += [
+            (f"most.{name}", over_weeks({name: 1.0}), spend)
+            for name, spend in (self.most or {}).items()
+        ]
+        rows += [
+            (f"limits.{name}", over_weeks(limit.weights), limit.most)
+            for name, limit in (self.limits or {}).items()
         ]
         return Spends(
             lower=np.zeros(k * c),
-            upper=np.tile(np.array([(self.weekly_most or {}).get(name, np.inf) for name in channels]), k),
+            upper=np.tile(
+                np.array([(self.weekly_most or {}).get(name, np.inf) for name in channels]), k
+            ),
             A=np.stack([row[1] for row in rows]),
             b=np.array([row[2] for row in rows]),
             names=[row[0] for row in rows],
@@ -113,10 +139,13 @@ class Budget(BaseModel):
         each = float(self.total or 0.0) / self.weeks
         return np.full(n, (each if self.weekly is None else min(each, self.weekly)) / len(channels))
 
-    def choices(self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None) -> Sequence[Choice]:
+    def choices(
+        self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None
+    ) -> Sequence[Choice]:
         """The plan and what could be done in its place, each judged: the user's strategies, the equal split, nothing, and what
         was spent in these weeks [k·c], where that is known."""
-        k, c = self.weeks, len(channels)
+        k = self.weeks
+        c = len(channels)
         offered = {} if best is None else {BEST: best.u}
         for name, by_channel in (self.strategies or {}).items():
             offered[name] = np.tile([by_channel.get(channel, 0.0) / k for channel in channels], k)

@@ -38,21 +38,26 @@ def count_words(table: Tensor) -> Counts:
 
 def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Counts]:
     """⌊L_i/2⌋ of the words of each document, drawn at random, and the others."""
-    tokens = torch.arange(len(documents.words)).repeat_interleave(documents.counts.cpu())  # the pair of each word
+    # the pair of each word
+    tokens = torch.arange(len(documents.words)).repeat_interleave(documents.counts.cpu())
     rows = documents.rows.cpu()[tokens]
     shuffled = torch.randperm(len(tokens), generator=generator)
     order = shuffled[rows[shuffled].sort(stable=True)[1]]  # at random within each document
     totals = documents.totals.cpu()
     first = totals.cumsum(0) - totals
     seen = torch.empty(len(tokens), dtype=torch.bool)
-    seen[order] = torch.arange(len(tokens)) - first.repeat_interleave(totals) < (totals // 2).repeat_interleave(totals)
+    seen[order] = torch.arange(len(tokens)) - first.repeat_interleave(totals) < (
+        totals // 2
+    ).repeat_interleave(totals)
     out = []
     for which in (seen, ~seen):
         n = torch.bincount(tokens[which], minlength=len(documents.words))
         kept = n > 0
         lengths = torch.bincount(documents.rows.cpu()[kept], minlength=documents.n_rows)
         device = documents.words.device
-        out.append(Counts(documents.words[kept.to(device)], n[kept].to(device), lengths.to(device), 1.0))
+        out.append(
+            Counts(documents.words[kept.to(device)], n[kept].to(device), lengths.to(device), 1.0)
+        )
     return out[0], out[1]
 
 
@@ -66,7 +71,10 @@ class TrueTopics:
 
 @dataclass
 class Corpus:
-    """Documents to learn topics from, and held-out ones, of which half is seen when the other is foretold."""
+    """Documents to learn topics from, and held-out documents.
+
+    One half of each held-out document is observed to predict the other half.
+    """
 
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values] = "count"
@@ -79,7 +87,8 @@ class Corpus:
     batch_size: int | None  # None: all documents, in their own order, at every step
     truth: TrueTopics | None = None
     image_shape: tuple[int, int] | None = None  # where words are pixels
-    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
+    # each (problem, posterior, rng) -> {name: Figure}
+    figures: list[Callable[..., dict]] = field(default_factory=list)
     left_out: int = 0  # words of held-out documents that no training document has
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no answers to attack
@@ -87,10 +96,14 @@ class Corpus:
     def __post_init__(self) -> None:
         """Raises Misfit where nothing is left to learn from or to foretell."""
         if not len(self.vocabulary) or not self.train.n_rows:
-            raise Misfit(f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents")
+            raise Misfit(
+                f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents"
+            )
         self.seen, self.held = halves(self.test, self.rng)
         if not len(self.held.words):
-            raise Misfit(f"dataset: no held-out document of {self.name} has a word; hold out more of them")
+            raise Misfit(
+                f"dataset: no held-out document of {self.name} has a word; hold out more of them"
+            )
 
     @property
     def n(self) -> int:
@@ -160,7 +173,9 @@ class Corpus:
         found = scores_of.coherence(topics, self.train)
         rows = zip(found.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
         return {
-            "top_words": pd.DataFrame([{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)])
+            "top_words": pd.DataFrame(
+                [{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)]
+            )
         }
 
     def describe(self) -> dict[str, str]:
@@ -174,5 +189,7 @@ class Corpus:
             "batches": describe_batches(self.n, self.batch_size),
         }
         if self.left_out:
-            facts["words left out"] = f"{self.left_out:,} of held-out documents, which no training document counts"
+            facts["words left out"] = (
+                f"{self.left_out:,} of held-out documents, which no training document counts"
+            )
         return facts

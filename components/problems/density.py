@@ -1,4 +1,7 @@
-"""Density problems: a target log-density over flat, unconstrained parameters θ, whose moments may be known."""
+"""Density problems: a target log-density over flat, unconstrained parameters θ.
+
+Its moments may be known.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 
 KSD_DRAWS = 500
 KL_DRAWS = 4000
-DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]  # (problem, draws) -> {name: Figure}
+# (problem, draws) -> {name: Figure}
+DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]
 
 
 @dataclass
@@ -40,15 +44,20 @@ class Density:
     kind: Kind = field(default="density", init=False)
     name: str
     names: list[str]  # of the P' parameters
-    log_density: Callable[[Tensor], Tensor]  # θ [K, P] -> log π(θ) [K], with any log-Jacobian, normalised or not
-    sample_prior: Callable[[int, torch.Generator], Tensor]  # n, generator -> [n, P], where samplers start
+    # θ [K, P] -> log π(θ) [K], with any log-Jacobian, normalised or not
+    log_density: Callable[[Tensor], Tensor]
+    # n, generator -> [n, P], where samplers start
+    sample_prior: Callable[[int, torch.Generator], Tensor]
     mean: Tensor | None  # of the parameters [P']; None: not known
-    second_moment: Tensor | None  # of the parameters, coordinate by coordinate [P']; None: not known
+    # of the parameters, coordinate by coordinate [P']; None: not known
+    second_moment: Tensor | None
     box: list[tuple[float, float]]  # range of each parameter in figures
-    constrain: Callable[[Tensor], Tensor] | None = None  # θ [K, P] -> parameters [K, P']; None: they are θ itself
+    # θ [K, P] -> parameters [K, P']; None: they are θ itself
+    constrain: Callable[[Tensor], Tensor] | None = None
     free: int | None = None  # P, where it is not P'
     figures: list[DensityFigure] = field(default_factory=list)  # added to those of every sample
-    mean_error: Tensor | None = None  # standard error of ``mean``, where it is an estimate [P']; None: it is exact
+    # standard error of ``mean``, where it is an estimate [P']; None: it is exact
+    mean_error: Tensor | None = None
     second_moment_error: Tensor | None = None
     log_normaliser: float | None = None  # log ∫ exp(log_density); None: not known
     reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
@@ -69,22 +78,33 @@ class Density:
             yield step, None
 
     def score(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Tensor | float]:
-        """Errors of the two moments, where they are known, and convergence diagnostics, [R] where there are several
-        replicates; no scores while there are no draws.
+        """Errors of the two moments, where they are known, and convergence diagnostics.
 
-        ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
-        report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
-        Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
-        ``error_second_moment`` is that of E[θ²], all pooled; ``mean``, ``sd`` and ``second_moment`` are the estimates
-        themselves, averaged over the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the
-        diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most
-        500 draws, evenly spaced, for its cost is quadratic.  Where the normaliser of π is known ``kl`` estimates KL(q ‖ π) of
-        the density q of which at most 4,000 draws, evenly spaced, are taken for independent but for those that repeat (a
-        refused proposal): ``entropy`` counts how often.  It is left out, with a warning, where they are too few."""
+        Scores are [R] where there are several replicates; there are no scores while there are
+        no draws.
+
+        ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one
+        estimate that a user would report. ``error_mean_of_a_chain`` is the error of a single
+        chain's estimate, on average over the chains. (Gallego's Table 2.3 does not say which
+        norm it takes, or if it averages chains or their errors.) ``error_second_moment`` is the
+        error of E[θ²], all pooled; ``mean``, ``sd`` and ``second_moment`` are the estimates
+        themselves, averaged over the coordinates; ``z_max`` and ``error_sd`` are the largest of
+        ``moment_errors``; the diagnostics are from ``diagnostics.convergence``, and ``ksd`` is
+        the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced, because its
+        cost is quadratic.
+
+        Where the normaliser of π is known, ``kl`` estimates KL(q ‖ π) of the density q of at
+        most 4,000 draws, evenly spaced. The draws are treated as independent except for repeats
+        (a rejected proposal): ``entropy`` counts how often they occur. ``kl`` is left out, with
+        a warning, where there are too few draws.
+        """
         if posterior.n_draws == 0:
             return {}
         if posterior.replicates == 1:
-            return {**self._scores(posterior), **(posterior.scores() if isinstance(posterior, Analyses) else {})}
+            return {
+                **self._scores(posterior),
+                **(posterior.scores() if isinstance(posterior, Analyses) else {}),
+            }
         each = [self._scores(posterior.of_replicate(r)) for r in range(posterior.replicates)]
         return stack_scores(each)
 
@@ -102,30 +122,41 @@ class Density:
             out["kl"] = kl
         by_name |= each
         return out | {
-            f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
+            f"{k}/{name}": float(v)
+            for k, vs in by_name.items()
+            for name, v in zip(self.names, vs, strict=True)
         }
 
     def _kl(self, posterior: HoldsDraws) -> float | None:
         """KL(q ‖ π) in nats; None without a normaliser, of weights, and (with a warning) of few distinct draws."""
-        if self.log_normaliser is None or posterior.log_weights is not None or len(posterior.flat) <= NEIGHBOUR:
+        if (
+            self.log_normaliser is None
+            or posterior.log_weights is not None
+            or len(posterior.flat) <= NEIGHBOUR
+        ):
             return None
         theta = posterior.flat[_evenly_spaced(posterior.flat, KL_DRAWS)].detach()
         distinct = len(theta.unique(dim=0))
         if distinct <= NEIGHBOUR:
-            message = f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} needed; raise steps"
+            message = (
+                f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} needed; raise steps"
+            )
             warnings.warn(message, Shortfall, stacklevel=4)
             return None
         return self.log_normaliser - float(self.log_density(theta).mean() + entropy(theta))
 
     def _errors(self, posterior: HoldsDraws) -> tuple[dict[str, float], dict[str, Tensor]]:
-        """Of the moments, where they are known: over all parameters, and of each [P']."""
+        """Errors of the moments, where they are known: over all parameters, and of each [P']."""
         if self.mean is None or self.second_moment is None:
             return {}, {}
         check_shape("the draws", posterior.mean, *self.mean.shape)
-        first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
+        first = posterior.mean - self.mean
+        second = posterior.second_moment - self.second_moment
         out = {"error_mean": float(first.norm()), "error_second_moment": float(second.norm())}
         if posterior.log_weights is None:
-            out["error_mean_of_a_chain"] = float((posterior.values.mean(1) - self.mean).norm(dim=1).mean())
+            out["error_mean_of_a_chain"] = float(
+                (posterior.values.mean(1) - self.mean).norm(dim=1).mean()
+            )
         each = {"error_mean": first.abs(), "error_second_moment": second.abs()}
         if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
             each |= moment_errors(
@@ -147,12 +178,18 @@ class Density:
         if not value.requires_grad:
             return math.nan
         (score,) = torch.autograd.grad(value, theta)
-        weights = None if posterior.log_weights is None else posterior.log_weights.flatten()[rows].softmax(0)
+        weights = (
+            None
+            if posterior.log_weights is None
+            else posterior.log_weights.flatten()[rows].softmax(0)
+        )
         return float(ksd_squared(theta.detach(), score, weights).clamp_min(0).sqrt())
 
     def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
         """Figures of the first replicate."""
-        return draw_each(dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, posterior.of_replicate(0))
+        return draw_each(
+            dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, posterior.of_replicate(0)
+        )
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
@@ -161,4 +198,6 @@ class Density:
 
 def _evenly_spaced(theta: Tensor, most: int) -> Tensor:
     """Indices of at most so many rows of θ [N, P], evenly spaced."""
-    return torch.linspace(0, len(theta) - 1, min(most, len(theta)), device=theta.device).round().long()
+    return (
+        torch.linspace(0, len(theta) - 1, min(most, len(theta)), device=theta.device).round().long()
+    )

@@ -1,4 +1,4 @@
-"""Sizes that a state-space model is built with, against those of the data, before any work."""
+"""Check of the sizes of a state-space model against the data, before any work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def check_sizes(problem: object, model: object) -> None:
     if not isinstance(problem, Sequence):
         return
     states, observed = sizes_of(model, problem.observations.device)
-    known, given = len(problem.state_names), problem.observations.shape[2]
+    known = len(problem.state_names)
+    given = problem.observations.shape[2]
     if observed is not None and observed != given:
         raise Misfit(
             f"model: observes {observed} numbers at a time, dataset={problem.name} has {given}; change the model"

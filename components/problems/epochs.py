@@ -1,4 +1,4 @@
-"""Which rows each step is shown, and which are held out, whatever the rows hold."""
+"""Choice of the rows shown at each step and of the held-out rows, for any content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from components.trouble import Misfit
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
 
 
-def minibatches(n: int, size: int | None, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Tensor | None]]:
+def minibatches(
+    n: int, size: int | None, rng: Rng, start: int, stop: int
+) -> Iterator[tuple[int, Tensor | None]]:
     """Steps start+1 … stop with numbers of ``size`` of n rows, or None where all are shown, in their own order.
 
     Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was stopped goes on with the very
@@ -23,12 +25,15 @@ def minibatches(n: int, size: int | None, rng: Rng, start: int, stop: int) -> It
         for step in range(start + 1, stop + 1):
             yield step, None
         return
-    per_epoch, order, epoch = n // size, torch.empty(0), -1
+    per_epoch = n // size
+    order = torch.empty(0)
+    epoch = -1
     for step in range(start + 1, stop + 1):
         now, position = divmod(step - 1, per_epoch)
         if now != epoch:
             generator = rng.at("batches", now)
-            order, epoch = torch.randperm(n, generator=generator, device=generator.device), now
+            order = torch.randperm(n, generator=generator, device=generator.device)
+            epoch = now
         yield step, order[position * size : (position + 1) * size]
 
 
@@ -44,6 +49,8 @@ def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor,
         Misfit: no row would be left to learn from."""
     held = max(1, round(share * n))
     if held == n:
-        raise Misfit(f"validation={share}: leaves none of {n} training rows to learn from; lower it")
+        raise Misfit(
+            f"validation={share}: leaves none of {n} training rows to learn from; lower it"
+        )
     order = torch.randperm(n, generator=generator)
     return order[held:].sort()[0], order[:held].sort()[0]

@@ -49,30 +49,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Origin = Literal["end", "before"]
-ONE_AHEAD = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")  # scored of forecasts of one too
+# scored of forecasts of one too
+ONE_AHEAD = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")
 
 
 @dataclass(frozen=True)
 class Classes:
-    """What holds class numbers: ``CategoricalSeries``."""
+    """Holder of class numbers: ``CategoricalSeries``."""
 
     n_classes: int
 
 
 @dataclass(kw_only=True)
 class Forecasting(Sequence):
-    """A series whose last H observations no method sees.
+    """Series with the last H observations hidden from every method.
 
-    ``origin: end`` forecasts all of them from the end of what was seen; ``before`` each from all that came before it, the
-    parameters being still those learnt from what was seen."""
+    ``origin: end`` forecasts all of them from the end of the observed part; ``before``
+    forecasts each from all that came before it, with the parameters learned from the
+    observed part.
+    """
 
     future: Tensor  # [R, H, dy]; NaN: not observed
-    beyond: Ahead | None = None  # regressors and inputs of the H times, where there are any: known beforehand
+    # regressors and inputs of the H times, where there are any: known beforehand
+    beyond: Ahead | None = None
     origin: Origin = "end"
     intervention: bool = False  # the future is what came of one: forecasts say what would have been
     budget: Budget | None = None  # of the inputs, to be planned
     # The last plan, and whose it is: scores, figures and tables of one evaluation ask for the same.
-    _planned: tuple[AffineInInputs, PlannedBudget] | None = field(default=None, init=False, repr=False, compare=False)
+    _planned: tuple[AffineInInputs, PlannedBudget] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,13 +87,15 @@ class Forecasting(Sequence):
 
     @property
     def whole(self) -> Series:
-        """What is seen and what follows, as one series."""
-        y, later = torch.cat([self.observations, self.future], 1), self.beyond
+        """Observed part and future, as one series."""
+        y = torch.cat([self.observations, self.future], 1)
+        later = self.beyond
 
         def append_time(value: Tensor | None, after: Tensor | None) -> Tensor | None:
             return None if value is None or after is None else torch.cat([value, after])
 
-        x, u = append_time(self.regressors, later and later.x), append_time(self.inputs, later and later.u)
+        x = append_time(self.regressors, later and later.x)
+        u = append_time(self.inputs, later and later.u)
         return Series(y, x, y.isnan().any(-1), u, dates=self.dates)
 
     @property
@@ -96,8 +104,9 @@ class Forecasting(Sequence):
         return super().series._replace(ahead=self.beyond)
 
     def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
-        """What is said of the future [S, H, dy]."""
-        horizon, seen = self.future.shape[1], self.series
+        """Forecast of the future [S, H, dy]."""
+        horizon = self.future.shape[1]
+        seen = self.series
         if self.origin == "end":
             return posterior.forecast(seen, horizon, rng.at("evaluation", 0))
         if isinstance(posterior, ForecastsEach):
@@ -106,20 +115,26 @@ class Forecasting(Sequence):
         for h in range(horizon):
             y = torch.cat([self.observations, self.future[:, :h]], 1)
             grown = Series(y, None, y.isnan().any(-1))
-            parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))  # the same draws at every time
+            # the same draws at every time
+            parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))
         return concatenate(parts)
 
     def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
-        """Of parameters the scores of their forecasts, with the log-likelihood of what was seen, averaged over their draws; of
-        anything else those of a sequence."""
+        """Scores of a posterior.
+
+        Draws of parameters have the scores of their forecasts, with the log-likelihood of the
+        observed part averaged over the draws; anything else has the scores of a sequence.
+        """
         out = super().score(posterior, rng)
         if not isinstance(posterior, Forecasts):
             return out
-        y, seen = self.future[0], self.observations.shape[1]
+        y = self.future[0]
+        seen = self.observations.shape[1]
         if isinstance(posterior, ForecastsEach) and self.intervention:
             paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
             return out | of_intervention(paths, y[:, 0])
-        came = not bool(y.isnan().all())  # or all of the future is still to come, and nothing can be scored
+        # or all of the future is still to come, and nothing can be scored
+        came = not bool(y.isnan().all())
         found = self.forecast(posterior, rng) if came else None
         if found is not None:
             out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
@@ -132,7 +147,10 @@ class Forecasting(Sequence):
                 out |= {f"one_ahead/{name}": own[name] for name in ONE_AHEAD if name in own}
         if isinstance(posterior, Selects):
             out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
-            out |= {f"long_run/{name}": float(total.median()) for name, total in posterior.long_run.items()}
+            out |= {
+                f"long_run/{name}": float(total.median())
+                for name, total in posterior.long_run.items()
+            }
             if isinstance(posterior, HoldsDraws):
                 out |= {f"rhat/{name}": value for name, value in rhat_of(posterior).items()}
                 out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
@@ -165,7 +183,8 @@ class Forecasting(Sequence):
         return effect(self.observations[0, :, 0], future, paths, self.dates)
 
     def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
-        seen, future = self.observations[0, :, 0], self.future[0, :, 0]
+        seen = self.observations[0, :, 0]
+        future = self.future[0, :, 0]
         return forecast(seen, future, self.forecast(posterior, rng), self.dates)
 
     def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
@@ -178,25 +197,41 @@ class Forecasting(Sequence):
         return {} if planned is None else planned.figures()
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
-        """What is forecast of numbers, time by time, with central 95 % intervals; and what a budget is best spent on."""
+        """Tables of numeric forecasts with central 95 % intervals, time by time, and budget plans."""
         out: dict[str, pd.DataFrame] = {}
-        if isinstance(posterior, Forecasts) and not isinstance(found := self.forecast(posterior, rng), Categorical):
+        if isinstance(posterior, Forecasts) and not isinstance(
+            found := self.forecast(posterior, rng), Categorical
+        ):
             at = self.dates[self.observations.shape[1] :]
             out["forecast"] = forecast_table(found, self.future[0, :, 0], list(at))
-        if isinstance(posterior, Selects) and isinstance(posterior, HoldsDraws) and posterior.n_draws:
+        if (
+            isinstance(posterior, Selects)
+            and isinstance(posterior, HoldsDraws)
+            and posterior.n_draws
+        ):
             out["coefficients"] = coefficient_table(posterior, posterior)
         if (planned := self.plan_budget(posterior, rng)) is not None:
             out |= planned.tables()
         return out
 
     def plan_budget(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
-        """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
-        if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
+        """Best use of the budget.
+
+        None: nothing is to be planned, or the posterior does not know the effect of the inputs.
+        """
+        if (
+            self.budget is None
+            or self.budget.total is None
+            or not isinstance(posterior, AffineInInputs)
+        ):
             return None
         if self._planned is None or self._planned[0] is not posterior:
             said = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
             known = self.system if isinstance(self.system, KnownResponse) else None
-            self._planned = posterior, planned_of(self.budget, self.series, self.input_names, said, known)
+            self._planned = (
+                posterior,
+                planned_of(self.budget, self.series, self.input_names, said, known),
+            )
         return self._planned[1]
 
     def describe(self) -> dict[str, str]:
@@ -215,7 +250,11 @@ def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.Da
 
 
 def split(
-    whole: Sequence, n_ahead: int, origin: Origin, budget: Budget | None = None, intervention: bool = False
+    whole: Sequence,
+    n_ahead: int,
+    origin: Origin,
+    budget: Budget | None = None,
+    intervention: bool = False,
 ) -> Forecasting:
     """A sequence without its last observations, which become the future; their regressors and inputs stay known.
 
@@ -224,12 +263,21 @@ def split(
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:
-        raise Misfit(f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from")
-    kept = {name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")}
+        raise Misfit(
+            f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from"
+        )
+    kept = {
+        name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")
+    }
     for name in ("states", "means", "clean"):
         kept[name] = None if kept[name] is None else kept[name][:, :n]
-    x, u = whole.regressors, whole.inputs
-    beyond = None if x is None and u is None else Ahead(None if x is None else x[n:], None if u is None else u[n:])
+    x = whole.regressors
+    u = whole.inputs
+    beyond = (
+        None
+        if x is None and u is None
+        else Ahead(None if x is None else x[n:], None if u is None else u[n:])
+    )
     kept |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
     kept["observations"] = whole.observations[:, :n]
     kept |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}

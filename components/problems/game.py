@@ -1,4 +1,7 @@
-"""Games between the decision maker (she, actions a) and her opponents (he, threats b): threatened Markov decision processes."""
+"""Games between an agent (actions a) and its opponents (threats b).
+
+They are threatened Markov decision processes; the agent is the decision maker.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,12 @@ Drawing = Callable[["Game", Played], "dict[str, Figure]"]
 
 @dataclass
 class Game:
-    """A threatened Markov decision process (S, A, B, T, R, p_A) with M opponents and R replicates, all played at once.
+    """A threatened Markov decision process (S, A, B, T, R, p_A) with M opponents.
 
-    Source: Gallego (2021), definition 4.1 and section 4.3.5."""
+    R replicates are played together.
+
+    Source: Gallego (2021), definition 4.1 and section 4.3.5.
+    """
 
     kind: Kind = field(default="game", init=False)
     name: str
@@ -56,8 +62,10 @@ class Game:
     episodes: int  # to be played, one per step
     tail: float  # the last share of the episodes is what is scored
     window: int  # episodes in the moving average of the figure
-    counts: Literal["total", "last_move"] = "total"  # what an episode is worth: all its moves, or its last alone
-    learns_from: Literal["every_move", "ends"] = "every_move"  # what she is told of: all moves, or those to a true end
+    # what an episode is worth: all its moves, or its last alone
+    counts: Literal["total", "last_move"] = "total"
+    # what she is told of: all moves, or those to a true end
+    learns_from: Literal["every_move", "ends"] = "every_move"
     figures: list[Drawing] = field(default_factory=list)
     replicates: int = 1
     attacker: Opponent | None = None
@@ -69,10 +77,14 @@ class Game:
     def __post_init__(self) -> None:
         # Asked once: looking whether an object has what a protocol asks takes as long as half a move.
         self.numbered = isinstance(self.environment, NumberedStates)
-        self.n_states = self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
+        self.n_states = (
+            self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
+        )
         self._changing = self.environment if isinstance(self.environment, Changing) else None
         self._taxed = isinstance(self.environment, Taxed)
-        self._may_begin_over = self.environment if isinstance(self.environment, MayBeginOver) else None
+        self._may_begin_over = (
+            self.environment if isinstance(self.environment, MayBeginOver) else None
+        )
         self._safest: Tensor | None = None  # asked at every evaluation, and the same always
 
     @property
@@ -97,7 +109,9 @@ class Game:
         playing = [player for player in players if not player.third_party]
         third = [player for player in players if player.third_party]
         if len(playing) != seats:
-            raise Misfit(f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}")
+            raise Misfit(
+                f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}"
+            )
         if len(third) > self._taxed:
             told = "one third party alone" if self._taxed else "no third party"
             raise Misfit(
@@ -106,47 +120,104 @@ class Game:
         return playing + third
 
     def seat(self, player: int | None, values: QFunction | None, targets: int = 0) -> Seat:
-        """What she is told (None), or an opponent by number, or a third party (the number after the last)."""
-        environment, threats = self.environment, self.environment.n_threats
-        own, others = self.n_actions, threats
-        if player is not None:
-            own, others = (threats[player], (own,)) if player < len(threats) else (0, (own, *threats))
-        numbered = self.n_states if self.numbered else None
-        device, dtype = environment.device, environment.dtype
-        return Seat(self.replicates, own, others, targets, numbered, device, dtype, environment, values, player)
+        """Information given to a player.
 
-    def announced_policy(self, standing: Standing, episode: int) -> Callable[[Tensor], Tensor] | None:
-        """How her first opponent will choose in an episode, s [R, …] -> probabilities [R, B]; None where he does not tell."""
+        The player is the agent (None), an opponent by number, or a third party (the number
+        after the last).
+        """
+        environment = self.environment
+        threats = self.environment.n_threats
+        own = self.n_actions
+        others = threats
+        if player is not None:
+            own, others = (
+                (threats[player], (own,)) if player < len(threats) else (0, (own, *threats))
+            )
+        numbered = self.n_states if self.numbered else None
+        device = environment.device
+        dtype = environment.dtype
+        return Seat(
+            self.replicates,
+            own,
+            others,
+            targets,
+            numbered,
+            device,
+            dtype,
+            environment,
+            values,
+            player,
+        )
+
+    def announced_policy(
+        self, standing: Standing, episode: int
+    ) -> Callable[[Tensor], Tensor] | None:
+        """Policy of the first opponent in an episode, s [R, …] -> probabilities [R, B].
+
+        None if the opponent does not announce it.
+        """
         player = self.opponents()[0]
         if not isinstance(player, TellsPolicy):
             return None
         return lambda s: player.policy_in(standing.adversary, s, episode)
 
     def opening(self, rng: Rng, values: QFunction | None = None) -> Standing:
-        """Where the game stands before the first episode; players who learn keep action values as ``values`` are kept."""
-        environment, r = self.environment, self.replicates
+        """State of the game before the first episode.
+
+        Players that learn keep action values in the same way as ``values`` are kept.
+        """
+        environment = self.environment
+        r = self.replicates
         s = environment.reset(r, rng.batches)
-        targets = environment.observe(s, torch.zeros(r, dtype=torch.long, device=environment.device)).targets.shape[1]
-        first, *others = [player.reset(self.seat(m, values, targets), rng) for m, player in enumerate(self.opponents())]
+        targets = environment.observe(
+            s, torch.zeros(r, dtype=torch.long, device=environment.device)
+        ).targets.shape[1]
+        first, *others = [
+            player.reset(self.seat(m, values, targets), rng)
+            for m, player in enumerate(self.opponents())
+        ]
         rewards, beside, firsts = (Trace(expected=self.episodes) for _ in range(3))
-        return Standing(game=self, s=s, adversary=first, others=others, rewards=rewards, beside=beside, firsts=firsts)
+        return Standing(
+            game=self,
+            s=s,
+            adversary=first,
+            others=others,
+            rewards=rewards,
+            beside=beside,
+            firsts=firsts,
+        )
 
     def is_unfinished(self, s: Tensor) -> Tensor | None:
-        """Replicates whose episode has a first move to make from s [R] bool; None: all of them."""
+        """Replicates with a first move to make in the episode from s [R] bool; None: all of them."""
         if self._may_begin_over is None:
             return None
         over = self._may_begin_over.is_over(s)
         return ~over if bool(over.any()) else None
 
     def move(
-        self, standing: Standing, turn: Turn, a: Tensor, live: Tensor | None, rng: Rng, *, cut: bool = False
+        self,
+        standing: Standing,
+        turn: Turn,
+        a: Tensor,
+        live: Tensor | None,
+        rng: Rng,
+        *,
+        cut: bool = False,
     ) -> Transition:
-        """One move: she has chosen a [R], each opponent chooses without seeing it, and remembers what he saw; ``cut``: the
-        horizon ends the episode here.  A third party's rate of tax is taken from what they all get."""
-        rules, players, seats = self.environment, self.opponents(), len(self.environment.n_threats)
+        """Play one move, given the agent's action a [R].
+
+        Each opponent chooses without seeing a, and remembers its own observation; ``cut``: the
+        horizon ends the episode here. A third party's rate of tax is applied to all rewards.
+        """
+        rules = self.environment
+        players = self.opponents()
+        seats = len(self.environment.n_threats)
         environment = rules if self._changing is None else self._changing.at(turn.episode)
-        memories, s = [standing.adversary, *standing.others], turn.s
-        chosen = [player.act(memory, turn, rng) for player, memory in zip(players, memories, strict=True)]
+        memories = [standing.adversary, *standing.others]
+        s = turn.s
+        chosen = [
+            player.act(memory, turn, rng) for player, memory in zip(players, memories, strict=True)
+        ]
         acting = chosen[:seats]
         each = acting[0].unsqueeze(1) if seats == 1 else torch.stack(acting, 1)  # [R, M]
         outcome = environment.step(s, a, each, rng.batches)
@@ -154,22 +225,41 @@ class Game:
         if len(chosen) > seats:
             assert isinstance(environment, Taxed), "no third party finds a seat elsewhere"
             outcome = environment.after_tax(outcome, a, each, chosen[-1])
-        r_a, r_b, s_next = outcome.r_a, outcome.r_b, outcome.s_next
+        r_a = outcome.r_a
+        r_b = outcome.r_b
+        s_next = outcome.s_next
         gains = [*r_b.unbind(1), welfare]  # a third party's is the welfare
         shown, seen = environment.observe(s, a)
         joint = acting[0]
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]
-        transition = Transition(s, a, joint, each, r_a, r_b, s_next, outcome.done, live, cut, welfare)
-        transition.truncated, transition.opponents = outcome.truncated, outcome.opponents
+        transition = Transition(
+            s, a, joint, each, r_a, r_b, s_next, outcome.done, live, cut, welfare
+        )
+        transition.truncated = outcome.truncated
+        transition.opponents = outcome.opponents
         after = []
-        for m, (player, memory, b, r) in enumerate(zip(players, memories, chosen, gains, strict=False)):
+        for m, (player, memory, b, r) in enumerate(
+            zip(players, memories, chosen, gains, strict=False)
+        ):
             side = transition.of_opponent(m) if m < seats else transition
             visible = seen
             if side.live is not None:
                 visible = side.live if seen is None else seen & side.live
             move = Move(
-                turn.episode, s, a, shown, visible, b, r, r_a, s_next, side.done, side.live, cut, side.truncated
+                turn.episode,
+                s,
+                a,
+                shown,
+                visible,
+                b,
+                r,
+                r_a,
+                s_next,
+                side.done,
+                side.live,
+                cut,
+                side.truncated,
             )
             after.append(player.observe(memory, move))
         standing.adversary, *standing.others = after
@@ -190,7 +280,10 @@ class Game:
             yield step, Episode(self, step - 1)
 
     def score(self, posterior: Played, rng: Rng) -> dict[str, Tensor | float]:
-        """Mean reward over the last episodes, and the total, in units of reward: [R] each; hers, theirs and welfare."""
+        """Mean reward over the last episodes and total reward, [R] each, in units of reward.
+
+        They are given for the agent, the opponents and welfare.
+        """
         check_shape("the rewards", posterior.rewards, self.replicates, None)
         scores = games.scores(posterior.rewards, self.tail, self.window)
         if posterior.beside.numel():
@@ -201,23 +294,35 @@ class Game:
         if exploitability is not None:
             scores["exploitability"] = exploitability
         scores |= posterior.beliefs
-        return {name: value if self.replicates > 1 else float(value) for name, value in scores.items()}
+        return {
+            name: value if self.replicates > 1 else float(value) for name, value in scores.items()
+        }
 
     def exploitability(self, posterior: Played) -> Tensor | None:
-        """What she may lose in an episode, as she would play it now, to opponents who know her policy and mean ill [R].
+        """Exploitability of the agent's current policy [R], in units of reward per episode.
 
-        max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from where the next episode begins, in units of reward; all opponents are
-        taken for one, taxes and incentives left out.  None where the game has no tables.
+        The opponents know the policy and are adversarial.
 
-        Source: Johanson, Waugh, Bowling and Zinkevich (2011); Shapley (1953) for the game's value."""
+        max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from the start of the next episode; all
+        opponents are treated as one, and taxes and incentives are left out. None where the game
+        has no tables.
+
+        Source: Johanson, Waugh, Bowling and Zinkevich (2011); Shapley (1953) for the game's
+        value.
+        """
         game = self.environment
         if not isinstance(game, TableOfRewards):
             return None
         if self._safest is None:
-            self._safest = worst_case(game.reward_a, game.transition, game.ends, None, self.environment.horizon)
+            self._safest = worst_case(
+                game.reward_a, game.transition, game.ends, None, self.environment.horizon
+            )
         states = torch.arange(game.n_states, device=self.environment.device)
-        policy = torch.stack([posterior.policy_in(s.expand(self.replicates)) for s in states], 1)  # [R, S, A]
-        least = worst_case(game.reward_a, game.transition, game.ends, policy, self.environment.horizon)
+        # [R, S, A]
+        policy = torch.stack([posterior.policy_in(s.expand(self.replicates)) for s in states], 1)
+        least = worst_case(
+            game.reward_a, game.transition, game.ends, policy, self.environment.horizon
+        )
         return self._safest[posterior.s] - least.gather(1, posterior.s.unsqueeze(1)).squeeze(1)
 
     def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:
@@ -230,7 +335,9 @@ class Game:
             "data": self.name,
             "episodes": f"{self.episodes:,}",
             "states": f"{self.n_states}" if self.numbered else "not numbered",
-            "actions × threats": " × ".join(str(n) for n in (self.n_actions, *environment.n_threats)),
+            "actions × threats": " × ".join(
+                str(n) for n in (self.n_actions, *environment.n_threats)
+            ),
             "replicates at once": f"{self.replicates}",
         }
         if environment.horizon > 1:

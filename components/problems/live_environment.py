@@ -13,19 +13,21 @@ from torch.nn.functional import one_hot
 from components.contracts.games import OpponentEnds, Outcome, Shown
 from components.trouble import Misfit
 
-SEEDS = 2**31 - 1  # seeds are below it: they fit wherever a program keeps one, and in a double exactly
-FACTS = 3  # columns of a state before what is observed: seed, moves made, whether the episode is over
+# seeds are below it: they fit wherever a program keeps one, and in a double exactly
+SEEDS = 2**31 - 1
+# columns of a state before what is observed: seed, moves made, whether the episode is over
+FACTS = 3
 
 
 class Beginning(NamedTuple):
-    """Where an episode begins."""
+    """Start of an episode."""
 
     observed: list[float]  # [F]
     over: bool  # the episode is over before the first move
 
 
 class AfterMove(NamedTuple):
-    """What a move has led to."""
+    """Result of a move."""
 
     observed: list[float]  # [F]
     rewards: list[float]  # the decision maker's, then each opponent's
@@ -40,17 +42,20 @@ class LiveGame(Protocol):
 
     def begin(self, seed: int) -> Beginning: ...
 
-    def move(self, actions: list[int]) -> AfterMove: ...  # the decision maker's, then each opponent's
+    # the decision maker's, then each opponent's
+    def move(self, actions: list[int]) -> AfterMove: ...
 
 
 @dataclass
 class LiveEnvironment:
-    """``Environment`` of R such games, one a replicate, of which each ``MayBeginOver``.
+    """``Environment`` of R live games, one per replicate; each is ``MayBeginOver``.
 
-    A state is (seed, moves made, over or not, what she observes) [R, 3 + F].  The seed says all of where an episode begins,
-    so that a checkpoint between two of them is exact: where a game does not stand at the state that it is given, it is begun
-    anew from the seed.  In the middle of an episode that cannot be done, and is refused.  A game that its program truncates,
-    or that has made ``horizon`` moves, stops without a true end.  Opponents see her action."""
+    A state is (seed, moves made, over or not, the agent's observation) [R, 3 + F]. The seed
+    determines the start of an episode, so that a checkpoint between two episodes is exact:
+    a game that is not in the given state is restarted from the seed. In the middle of an
+    episode this is impossible, and is refused. A game that its program truncates, or that
+    has made ``horizon`` moves, stops without a true end. Opponents see the agent's action.
+    """
 
     open: Callable[[], LiveGame]  # makes one more game
     n_actions: int
@@ -60,7 +65,8 @@ class LiveEnvironment:
     dtype: torch.dtype
     continuing: bool = False  # where one episode ends no other can begin
     _games: list[LiveGame] = field(default_factory=list, repr=False)
-    _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)  # seed and moves made of each
+    # seed and moves made of each
+    _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)
 
     def _begin(self, i: int, seed: float) -> Beginning:
         while len(self._games) <= i:
@@ -90,27 +96,44 @@ class LiveEnvironment:
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """Episodes from seeds drawn from the generator."""
-        seeds = torch.randint(SEEDS, (replicates,), generator=generator, device=generator.device).tolist()
+        seeds = torch.randint(
+            SEEDS, (replicates,), generator=generator, device=generator.device
+        ).tolist()
         begun = [self._begin(i, float(seed)) for i, seed in enumerate(seeds)]
-        return self._store([[seed, 0, at.over, *at.observed] for seed, at in zip(seeds, begun, strict=True)])
+        return self._store(
+            [[seed, 0, at.over, *at.observed] for seed, at in zip(seeds, begun, strict=True)]
+        )
 
     def is_over(self, s: Tensor) -> Tensor:
         """[R] bool."""
         return s[:, 2] > 0
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
-        """Nothing is drawn: a game's randomness is its seed's.  A game that is over stays where it is and pays nothing.
+        """Play one move without drawing: the randomness of a game comes from its seed.
+
+        A game that is over remains where it is and pays nothing.
 
         Raises:
-            Misfit: a game stands elsewhere and cannot be brought to s."""
+            Misfit: a game is in another state and cannot be brought to s.
+        """
         opponents = len(self.n_threats)
-        rows, moves = [], []
-        for i, (row, own, others) in enumerate(zip(s.tolist(), a.tolist(), b.tolist(), strict=True)):
+        rows = []
+        moves = []
+        for i, (row, own, others) in enumerate(
+            zip(s.tolist(), a.tolist(), b.tolist(), strict=True)
+        ):
             seed, made, over = row[:FACTS]
             if over:
                 rows.append(row)
                 moves.append(
-                    AfterMove([], [0.0] * (1 + opponents), True, False, [True] * opponents, [True] * opponents)
+                    AfterMove(
+                        [],
+                        [0.0] * (1 + opponents),
+                        True,
+                        False,
+                        [True] * opponents,
+                        [True] * opponents,
+                    )
                 )
                 continue
             self._stand(i, seed, made, row[FACTS:])
@@ -118,8 +141,15 @@ class LiveEnvironment:
             self._standing[i] = (seed, made + 1)
             stops = moved.terminated or moved.truncated
             rows.append([seed, made + 1, float(stops), *moved.observed])
-            moves.append(moved._replace(truncated=moved.truncated or (not stops and made + 1 >= self.horizon)))
-        paid = torch.tensor([moved.rewards for moved in moves], dtype=self.dtype, device=self.device)  # [R, 1 + M]
+            moves.append(
+                moved._replace(
+                    truncated=moved.truncated or (not stops and made + 1 >= self.horizon)
+                )
+            )
+        # [R, 1 + M]
+        paid = torch.tensor(
+            [moved.rewards for moved in moves], dtype=self.dtype, device=self.device
+        )
         return Outcome(
             r_a=paid[:, 0],
             r_b=paid[:, 1:],
@@ -133,7 +163,8 @@ class LiveEnvironment:
         """None where all opponents play as long as the decision maker does."""
         if all(all(moved.present) and set(moved.done) == {moved.terminated} for moved in moves):
             return None
-        present, done = [moved.present for moved in moves], [moved.done for moved in moves]
+        present = [moved.present for moved in moves]
+        done = [moved.done for moved in moves]
         return OpponentEnds(self._flags(present), self._flags(done))
 
     def _flags(self, flags: list[bool] | list[list[bool]]) -> Tensor:
@@ -143,5 +174,5 @@ class LiveEnvironment:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
 
     def features(self, s: Tensor) -> Tensor:
-        """What she observes [R, F]."""
+        """Observation of the agent [R, F]."""
         return s[:, FACTS:].to(self.dtype)

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedBudget:
-    """What a budget is best spent on, as a posterior sees it: k weeks, c channels."""
+    """Best use of a budget according to a posterior: k weeks, c channels."""
 
     budget: Budget
     channels: list[str]
     weeks: list[str]  # dates of the spends, or how many weeks from the last one seen
     law: SumLaw  # of the sales that follow
     spent: Array | None  # what was spent in these weeks [k·c], where that is known
-    effect: Array | None  # what each spend adds to the sum of sales in truth [k·c], where that is known
+    # what each spend adds to the sum of sales in truth [k·c], where that is known
+    effect: Array | None
 
     @cached_property
     def plan(self) -> Plan | None:
@@ -43,13 +44,20 @@ class PlannedBudget:
         return list(self.budget.choices(self.law, self.channels, self.spent, self.plan))
 
     def scores(self) -> dict[str, float]:
-        """Expected sales that the plan adds to those of the equal split, its standard deviation, and what no plan could have
-        more (``plan_gap``).  Where the truth is known, of all that spending could add in truth the share that the plan adds,
-        and that the equal split adds: 1 is best."""
+        """Expected sales that the plan adds to the equal split, and their standard deviation.
+
+        ``plan_gap`` bounds the gain of any other plan. Where the truth is known, the scores
+        include the share of all that spending could add in truth, for the plan and for the
+        equal split: 1 is best.
+        """
         if self.plan is None:
             return {}
         equal = self.budget.equal(self.channels)
-        out = {"plan_gain": self.plan.mean - self.law.mean(equal), "plan_sd": self.plan.sd, "plan_gap": self.plan.gap}
+        out = {
+            "plan_gain": self.plan.mean - self.law.mean(equal),
+            "plan_sd": self.plan.sd,
+            "plan_gap": self.plan.gap,
+        }
         if self.effect is not None:
             most = float(self.effect @ self.budget.spends(self.channels).best(self.effect))
             if most > 0:
@@ -73,7 +81,13 @@ class PlannedBudget:
             by_channel = choice.u.reshape(len(self.weeks), -1).sum(0)
             spends = dict(zip(self.channels, by_channel, strict=True))
             rows.append(
-                {"choice": choice.name, "spent": choice.u.sum(), **spends, "expected": choice.mean, "sd": choice.sd}
+                {
+                    "choice": choice.name,
+                    "spent": choice.u.sum(),
+                    **spends,
+                    "expected": choice.mean,
+                    "sd": choice.sd,
+                }
                 | {"added by spending": choice.mean - nothing, "verdict": choice.verdict}
             )
         out = {"budget": pd.DataFrame(rows)}
@@ -89,7 +103,8 @@ def planned_of(
 ) -> PlannedBudget:
     """The budget of a series, given what a posterior says of the k weeks that follow it."""
     assert series.u is not None, "Budget.check lets no other series through"
-    k, n = budget.weeks, len(series.u)
+    k = budget.weeks
+    n = len(series.u)
     law = SumLaw.of_draws(said.mean, said.effect.flatten(2), said.covariance.sum((1, 2)))
     later = None if series.ahead is None else series.ahead.u
     spent = None if later is None else numbers(torch.cat([series.u[-1:], later[: k - 1]]).flatten())

@@ -19,7 +19,8 @@ class PredictionScore:
 
     Source: Boustati (2021), eq. (D.8) and appendix D.3.2; the released code."""
 
-    against: Tensor | None = None  # one sequence [T, dy] that all replicates are scored against; None: each its own
+    # one sequence [T, dy] that all replicates are scored against; None: each its own
+    against: Tensor | None = None
     weights: Weights = "equal"  # 1, 1/|median| or 1/median of a dimension, normalised
     late: bool = False  # ŷ_{t+1|t} held against y_t
 
@@ -37,15 +38,18 @@ class PredictionScore:
             )
 
     def _target(self, observations: Tensor) -> Tensor:
-        return observations if self.against is None else self.against.unsqueeze(0)  # [R or 1, T, dy]
+        # [R or 1, T, dy]
+        return observations if self.against is None else self.against.unsqueeze(0)
 
     def _medians(self, observations: Tensor) -> Tensor:
         return self._target(observations).nanquantile(0.5, dim=1)  # [R or 1, dy]
 
     def __call__(self, observations: Tensor, predicted: Tensor) -> Tensor | None:
-        """Of predictions ŷ_{t|t−1} for the first times [R, t, dy], given all observations [R, T, dy] -> [R].
+        """Score of predictions ŷ_{t|t−1} for the first times, -> [R].
 
-        None: there is nothing yet to hold them against."""
+        Predictions are [R, t, dy], and all observations are given [R, T, dy]. None: there is
+        nothing yet to compare them with.
+        """
         if self.late:
             predicted = predicted[:, 1:]
         t = predicted.shape[1]

@@ -1,4 +1,7 @@
-"""Sequence problems: hidden states x_1 … x_T and observations y_1 … y_T, R replicates at once."""
+"""Sequence problems: hidden states x_1 … x_T and observations y_1 … y_T, R replicates.
+
+All replicates are processed together.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +42,18 @@ Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 
 
 def _named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
-    """What is known so far of the first coordinates of the states, those that have names: a model may add derivatives.
+    """Posterior so far of the first coordinates of the states, which have names.
 
-    None: nothing has been seen yet, a sampler kept no draw."""
+    A model may add derivatives. None: nothing has been observed yet, or a sampler kept no
+    draw.
+    """
     if posterior.mean.shape[1] == 0:
         return None
     if isinstance(posterior, SeriesDraws) and posterior.parameters.n_draws == 0:
         return None
     if posterior.mean.shape[2] > names and is_dataclass(posterior):
-        whole = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}  # [R, T, dx]
+        # [R, T, dx]
+        whole = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}
         return replace(posterior, **{name: value[..., :names] for name, value in whole.items()})
     return posterior
 
@@ -74,30 +80,41 @@ class LinearGaussianSystem:
 
 @dataclass
 class Sequence:
-    """The observations that a filter or a smoother may see, and of what lies behind them as much as is known.
+    """Observations for a filter or a smoother, and the known part of the truth.
 
-    Replicates differ in their observations; the states may be the same for all of them.  An observation one of whose
-    coordinates is NaN is missing as a whole: filters and smoothers go on without it, scores leave it out."""
+    Replicates differ in their observations; the states may be the same for all of them. An
+    observation with a coordinate that is NaN is missing as a whole: filters and smoothers
+    go on without it, scores leave it out.
+    """
 
     kind: Kind = field(default="sequence", init=False)
     name: str
     states: Tensor | None  # [R or 1, T, dx]; None: the truth is not known
     observations: Tensor  # [R, T, dy], corrupted where there is an attacker
-    system: object | None  # what made the clean observations, where that is known: a model asks it for a capability
-    state_names: list[str]  # of the first coordinates of what a model calls the state: those that are scored and drawn
-    means: Tensor | None = None  # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
+    # what made the clean observations, where that is known: a model asks it for a capability
+    system: object | None
+    # of the first coordinates of what a model calls the state: those that are scored and drawn
+    state_names: list[str]
+    # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
+    means: Tensor | None = None
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
-    regressor_names: list[str] = field(default_factory=list)  # of the p regressors, where they have names
+    # of the p regressors, where they have names
+    regressor_names: list[str] = field(default_factory=list)
     inputs: Tensor | None = None  # u_t, what is put in at t, the same for all replicates [T, c]
     input_names: list[str] = field(default_factory=list)  # of the c inputs, where there are any
-    dates: tuple[str, ...] = ()  # ISO 8601, of the T times and of those to be forecast; none: times are counted
-    redraw: Callable[[torch.Generator], Tensor] | None = None  # other observations of the same states [R, T, dy]
-    scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
+    # ISO 8601, of the T times and of those to be forecast; none: times are counted
+    dates: tuple[str, ...] = ()
+    # other observations of the same states [R, T, dy]
+    redraw: Callable[[torch.Generator], Tensor] | None = None
+    # log evidence among the scores: where what a filter predicts of y is not a point
+    scores_evidence: bool = False
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
-    suspect: Tensor | None = None  # observations that a rule of the data's own calls outliers [T] bool: for figures
-    about: dict[str, str] = field(default_factory=dict)  # facts of the data's own for the terminal and the record
+    # observations that a rule of the data's own calls outliers [T] bool: for figures
+    suspect: Tensor | None = None
+    # facts of the data's own for the terminal and the record
+    about: dict[str, str] = field(default_factory=dict)
     attacker: Contamination | Injection | None = None
     replicates: int = field(init=False)
 
@@ -106,7 +123,9 @@ class Sequence:
         self.scoring.check(self.observations)
         if self.dates and (unread := read_times(self.dates).isna()).any():
             text = self.dates[int(unread.argmax())]
-            raise Misfit(f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}")
+            raise Misfit(
+                f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}"
+            )
 
     def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any inference.
@@ -124,7 +143,11 @@ class Sequence:
             return None
         beside = Beside(rng, ANOTHER)
         fresh = replace(self, observations=self.redraw(beside.data), clean=None, attacker=None)
-        return fresh.attack(self.attacker, beside) if isinstance(self.attacker, Contamination) else fresh
+        return (
+            fresh.attack(self.attacker, beside)
+            if isinstance(self.attacker, Contamination)
+            else fresh
+        )
 
     def check_single(self, model: str) -> None:
         """Raises Misfit for a model of one series of one number where there are several."""
@@ -148,8 +171,11 @@ class Sequence:
         return ((self.clean != self.observations) & ~lost).any(-1)
 
     def outliers(self, replicate: int, times: int, most: int) -> list[int]:
-        """Of the corrupted and the suspect observations at the first times, the t of those farthest from E[y_t | x_t], or else
-        from what they were before, a dimension in units of its median distance; in the order of time."""
+        """Times t of the corrupted and suspect observations that lie farthest out, in time order.
+
+        The distance is from E[y_t | x_t], or else from the observation before corruption, each
+        dimension in units of its median distance, among the first times.
+        """
         origin = self.clean if self.means is None else self.means
         if origin is None:
             return []
@@ -157,7 +183,11 @@ class Sequence:
         far = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
         unit = far.nanquantile(0.5, dim=0)
         size = torch.where(unit > 0, far / unit, far).norm(dim=1).nan_to_num(-1.0)
-        hit = self.is_corrupted[replicate] if self.suspect is None else self.is_corrupted[replicate] | self.suspect
+        hit = (
+            self.is_corrupted[replicate]
+            if self.suspect is None
+            else self.is_corrupted[replicate] | self.suspect
+        )
         size = size.masked_fill(~hit[:times].to(size.device), -1.0)
         largest = size.topk(min(most, times)).indices[:most]
         return sorted(int(t) + 1 for t in largest if size[t] > 0)
@@ -172,10 +202,15 @@ class Sequence:
         """T, where observations are seen one by one; a series can be seen for ever."""
         return self.observations.shape[1] if sees == "observation" else None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Observation | Series]]:
-        """Times start+1 … stop, of which there are T; or the whole series at every step."""
-        y, x, missing = self.observations, self.regressors, self.missing
-        some = missing.any(0).tolist()  # asked once: at every step it would make an accelerator wait
+    def batches(
+        self, sees: Sees, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Observation | Series]]:
+        """Batches of times start+1 … stop, up to T; or the whole series at every step."""
+        y = self.observations
+        x = self.regressors
+        missing = self.missing
+        # asked once: at every step it would make an accelerator wait
+        some = missing.any(0).tolist()
         if sees != "observation":
             series = self.series
             for step in range(start + 1, stop + 1):
@@ -183,17 +218,29 @@ class Sequence:
             return
         for t in range(start + 1, min(stop, y.shape[1]) + 1):
             now = t - 1
-            yield t, Observation(t, y[:, now], None if x is None else x[now], missing[:, now] if some[now] else None)
+            yield (
+                t,
+                Observation(
+                    t,
+                    y[:, now],
+                    None if x is None else x[now],
+                    missing[:, now] if some[now] else None,
+                ),
+            )
 
     def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
-        """Scores over the times filtered so far, or over all of a smoothed series, [R] each; without the truth, only the
-        predictive ones.
+        """Scores over the times filtered so far, or over all of a smoothed series, [R] each.
 
-        NMSE and 90 % coverage, means over state dimensions and each of them, of the NMSE the median too; where the truth of
-        the signal E[y_t | x_t] alone is known, of a smoother NMSE of it, and its coverage by the intervals of new observations.
-        Of a filter the median absolute error of its one-step predictions of the observations (``scoring``); of draws of
-        parameters their means and convergence, and where the states are summed out the log-likelihood, averaged over the
-        draws.  Where observations are missing, their number."""
+        Without the truth, there are only the predictive scores.
+
+        The scores are NMSE and 90 % coverage, means over state dimensions and each of them, and
+        for the NMSE the median too. Where only the truth of the signal E[y_t | x_t] is known, a
+        smoother has the NMSE of it, and its coverage by the intervals of new observations. A
+        filter has the median absolute error of its one-step predictions of the observations
+        (``scoring``). Draws of parameters have their means and convergence and, where the
+        states are summed out, the log-likelihood, averaged over the draws. Where observations
+        are missing, their number is a score.
+        """
         if isinstance(posterior, Forecasts):
             return self._of_parameters(posterior)
         found = _named_states(posterior, len(self.state_names))
@@ -206,10 +253,16 @@ class Sequence:
             states = self.states[:, :t]
             by_state["nmse"] = filtering.nmse(states, found.mean)  # [R, dx]
             by_state["coverage90"] = filtering.coverage(states, found.lower, found.upper)  # [R, dx]
-        elif self.means is not None and isinstance(found, SmoothedSignal) and found.signal is not None:
+        elif (
+            self.means is not None
+            and isinstance(found, SmoothedSignal)
+            and found.signal is not None
+        ):
             truth = self.means[:, :t]
             out["nmse"] = filtering.mean_over_states(filtering.nmse(truth, found.signal.mean))
-            out["coverage90"] = filtering.coverage(truth, found.signal.lower, found.signal.upper).mean(1)
+            out["coverage90"] = filtering.coverage(
+                truth, found.signal.lower, found.signal.upper
+            ).mean(1)
         out |= {metric: filtering.mean_over_states(values) for metric, values in by_state.items()}
         if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
             out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
@@ -233,7 +286,9 @@ class Sequence:
 
     def _of_parameters(self, posterior: Forecasts) -> dict[str, Tensor | float]:
         """Scores of parameters without states, of one series."""
-        out: dict[str, Tensor | float] = {"log_likelihood": float(posterior.log_likelihood(self.series).mean())}
+        out: dict[str, Tensor | float] = {
+            "log_likelihood": float(posterior.log_likelihood(self.series).mean())
+        }
         if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
             known = self.system.parameters if isinstance(self.system, KnownParameters) else {}
             found = filtering.parameter_scores(posterior, known)
@@ -271,7 +326,9 @@ class Sequence:
         if self.states is None:
             facts.setdefault("truth", "not known")
         if self.clean is not None:
-            facts["corrupted"] = f"{100 * float(self.is_corrupted.double().mean()):.1f} % of observations"
+            facts["corrupted"] = (
+                f"{100 * float(self.is_corrupted.double().mean()):.1f} % of observations"
+            )
         if missing := int(self.missing.sum()):
             facts["missing"] = f"{missing:,} of {self.missing.numel():,} observations"
         return facts
@@ -282,7 +339,11 @@ class Sequence:
         gone = self.regressors.isnan() & ~self.missing.all(0).unsqueeze(1)  # [T, p]
         if not gone.any():
             return {}
-        counts = [f"{name} at {n:,}" for name, n in zip(self.regressor_names, gone.sum(0).tolist(), strict=False) if n]
+        counts = [
+            f"{name} at {n:,}"
+            for name, n in zip(self.regressor_names, gone.sum(0).tolist(), strict=False)
+            if n
+        ]
         times = int(gone.any(1).sum())
         return {
             "left out": f"{times:,} of {len(gone):,} times by models that regress on what is missing: {', '.join(counts)}"

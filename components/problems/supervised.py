@@ -1,4 +1,4 @@
-"""Supervised problems: x [N, D] and one label per task, any of which may be missing."""
+"""Supervised problems: x [N, D] and one label per task; labels may be missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ INPUTS_COMPARED = 100  # test inputs at which chains are compared by what they p
 
 
 def _by_chain(posterior: HoldsDraws, predictive: Predictive, rows: Tensor | None = None) -> Tensor:
-    """What each draw predicts, means or log odds against the first class, at all inputs or at some rows of them [C, N, Q]."""
+    """Predictions of each draw at all inputs or at some rows of them [C, N, Q].
+
+    They are means or log odds against the first class.
+    """
     if isinstance(predictive, GaussianMixture):
         f = predictive.mu  # [C·N, B, T]
     else:
@@ -44,7 +47,7 @@ def _by_chain(posterior: HoldsDraws, predictive: Predictive, rows: Tensor | None
 
 
 class SupervisedFigure(Protocol):
-    """A figure of what a posterior predicts; nothing is drawn where it has nothing to show."""
+    """A figure of the predictions of a posterior; nothing is drawn if it has nothing to show."""
 
     def __call__(self, problem: Supervised, posterior: Predicts, rng: Rng) -> dict[str, Figure]: ...
 
@@ -67,19 +70,26 @@ class Supervised:
     task_names: list[str] = field(default_factory=list)
     y_mean: Tensor | None = None  # [T]
     y_std: Tensor | None = None  # [T]
-    bounds: tuple[float, float] | None = None  # smallest and largest value an input can take (attacks stay inside)
+    # smallest and largest value an input can take (attacks stay inside)
+    bounds: tuple[float, float] | None = None
     domain: Domain = "continuous"  # what values an input can take: attacks keep to it
-    vocabulary: int | None = None  # of tokens: they are 0 (none: the row has ended) … vocabulary − 1
+    # of tokens: they are 0 (none: the row has ended) … vocabulary − 1
+    vocabulary: int | None = None
     image_shape: tuple[int, ...] | None = None
-    input_units: InputUnits | None = None  # what numbers of x are counted in; None: as the dataset's page says
+    # what numbers of x are counted in; None: as the dataset's page says
+    input_units: InputUnits | None = None
     figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted at once
-    truth: dict[str, Tensor] = field(default_factory=dict)  # parameters that the data were simulated from, by name
+    # parameters that the data were simulated from, by name
+    truth: dict[str, Tensor] = field(default_factory=dict)
     moments: bool = False  # whether posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
-    class_names: list[str] = field(default_factory=list)  # labels of the classes in the data; empty: their numbers
-    _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(default=None, init=False, repr=False)
+    # labels of the classes in the data; empty: their numbers
+    class_names: list[str] = field(default_factory=list)
+    _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(
+        default=None, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         """Raises Misfit where standardised inputs or labels are no numbers: the originals were too large."""
@@ -148,7 +158,8 @@ class Supervised:
         if tested and known is not None and known[0]() is posterior and known[1] is rng:
             return known[2]
         parts = [
-            posterior.predict(chunk, rng.at("evaluation", i)) for i, chunk in enumerate(x.split(self.evaluation_chunk))
+            posterior.predict(chunk, rng.at("evaluation", i))
+            for i, chunk in enumerate(x.split(self.evaluation_chunk))
         ]
         predictive = concatenate(parts)
         if tested:
@@ -175,10 +186,12 @@ class Supervised:
         return out
 
     def _convergence(self, posterior: HoldsDraws) -> dict[str, float]:
-        """``diagnostics.convergence`` of at most 200 named parameters; otherwise of what is predicted at 20 test inputs.
+        """``diagnostics.convergence`` of at most 200 named parameters, or of predictions.
 
-        Weights of a network have no names, and none of their own: units can be exchanged, so that chains which agree in
-        every prediction differ in every weight.  Predictions are means, or log odds against the first class."""
+        The latter is at 20 test inputs. Weights of a network have no names and no identity of
+        their own: units can be exchanged, so that chains which agree in every prediction differ
+        in every weight. Predictions are means, or log odds against the first class.
+        """
         from components.metrics import diagnostics
 
         if posterior.n_draws < diagnostics.FEWEST_DRAWS or posterior.log_weights is not None:
@@ -186,24 +199,41 @@ class Supervised:
         if 0 < len(posterior.names) <= MOST_PARAMETERS:
             return diagnostics.convergence(posterior)[0]
         n = self.test.x.shape[0]
-        rows = torch.linspace(0, n - 1, min(INPUTS_DIAGNOSED, n), device=self.test.x.device).round().long()
+        rows = (
+            torch.linspace(0, n - 1, min(INPUTS_DIAGNOSED, n), device=self.test.x.device)
+            .round()
+            .long()
+        )
         with torch.no_grad():
             predictive = posterior.predictive(posterior.flat, self.test.x[rows])
         return diagnostics.convergence(posterior, _by_chain(posterior, predictive))[0]
 
     def _agreement(self, posterior: HoldsDraws, predictive: Predictive) -> dict[str, float]:
-        """``rhat_predictions``: the largest R̂ of what two chains or more of unweighted draws predict at (at most 100 of) the
-        test inputs, whether or not their parameters have names and agree."""
+        """``rhat_predictions``: the largest R̂ of the predictions at the test inputs.
+
+        It needs two chains or more of unweighted draws and uses at most 100 of the test inputs,
+        whether or not the parameters have names and agree.
+        """
         from components.metrics import diagnostics
 
-        chains, n = posterior.n_chains, posterior.n_draws
-        if chains < 2 or n < diagnostics.FEWEST_DRAWS or posterior.log_weights is not None or posterior.replicates > 1:
+        chains = posterior.n_chains
+        n = posterior.n_draws
+        if (
+            chains < 2
+            or n < diagnostics.FEWEST_DRAWS
+            or posterior.log_weights is not None
+            or posterior.replicates > 1
+        ):
             return {}
         B = self.test.x.shape[0]
-        f = _by_chain(posterior, predictive, torch.linspace(0, B - 1, min(INPUTS_COMPARED, B)).round().long())
+        f = _by_chain(
+            posterior, predictive, torch.linspace(0, B - 1, min(INPUTS_COMPARED, B)).round().long()
+        )
         return {
             "rhat_predictions": float(
-                diagnostics.worst_of(diagnostics.split_rhat(f), diagnostics.resting(f), largest=True)
+                diagnostics.worst_of(
+                    diagnostics.split_rhat(f), diagnostics.resting(f), largest=True
+                )
             )
         }
 
@@ -224,7 +254,11 @@ class Supervised:
         if self.input_units is not None:
             inputs += f", {self.input_units}"
             inputs += "" if self.bounds is None else " in [{:g}, {:g}]".format(*self.bounds)
-            inputs += "" if self.attacker is None else f" (attacker.eps is in {SIZES_IN[self.input_units]})"
+            inputs += (
+                ""
+                if self.attacker is None
+                else f" (attacker.eps is in {SIZES_IN[self.input_units]})"
+            )
         return {
             "data": self.name,
             "training rows": f"{self.n:,} ({labels:,} labels)",

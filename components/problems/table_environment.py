@@ -1,4 +1,7 @@
-"""Games whose states have numbers, with rewards and transitions in tables: the fast path of small games."""
+"""Games with numbered states, and rewards and transitions in tables.
+
+They are the fast path of small games.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,19 @@ from components.contracts.games import Outcome, Shown
 
 @dataclass(frozen=True)
 class TableEnvironment:
-    """``Environment`` and ``NumberedStates`` of S states, A actions of hers and B = ∏ B_m joint actions of M opponents.
+    """``Environment`` and ``NumberedStates`` of S states, A actions and B joint actions.
 
-    The last opponent's action runs fastest in B.  Transitions are deterministic; an episode begins in ``start``."""
+    The A actions are the agent's; the M opponents have B = ∏ B_m joint actions. The last
+    opponent's action varies fastest in B. Transitions are deterministic; an episode begins
+    in ``start``.
+    """
 
     reward_a: Tensor  # [S, A, B]
     reward_b: Tensor  # [S, A, B, M] as she believes them to be
     transition: Tensor  # [S, A, B] long: s'
     n_threats: tuple[int, ...]  # B_1 … B_M
-    touches: Tensor  # what opponents see of her action: weights on K targets [S, A, K]; zeros: nothing
+    # what opponents see of her action: weights on K targets [S, A, K]; zeros: nothing
+    touches: Tensor
     ends: Tensor | None = None  # [S] bool: states that end an episode; None: none does
     horizon: int = 1  # moves in an episode, at most
     continuing: bool = True  # an episode begins where the last one ended
@@ -89,11 +96,15 @@ class TableEnvironment:
         return torch.nn.functional.one_hot(s, self.n_states).to(self.dtype)
 
 
-def repeat_game(reward_a: Tensor, reward_b: Tensor, n_threats: tuple[int, ...], memory: int) -> TableEnvironment:
-    """One game of simultaneous moves again and again, one an episode: reward_a [A, B], reward_b [A, B, M].
+def repeat_game(
+    reward_a: Tensor, reward_b: Tensor, n_threats: tuple[int, ...], memory: int
+) -> TableEnvironment:
+    """Repeated game of simultaneous moves, one move per episode.
 
-    Without memory there is one state; with memory 1 it is the number a·B + b of what all did in the round before, and A·B
-    before the first.  Opponents see her action."""
+    The rewards are reward_a [A, B] and reward_b [A, B, M]. Without memory there is one
+    state; with memory 1 it is the number a·B + b of the joint action in the round before,
+    and A·B before the first. Opponents see the agent's action.
+    """
     A, B = reward_a.shape
     states = A * B + 1 if memory else 1
     pair = (

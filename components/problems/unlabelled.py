@@ -24,7 +24,7 @@ BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a pr
 
 
 def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
-    """Binary rows of which each value is 1 with the probability that stands in its place."""
+    """Binary rows: each value is 1 with the probability at the same position."""
     return replace(probabilities, x=torch.bernoulli(probabilities.x, generator=generator))
 
 
@@ -47,10 +47,12 @@ class Unlabelled:
     test_classes: Tensor | None = (
         None  # [B] of the held-out rows: colours in figures, and clusters are held against them
     )
-    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
+    # each (problem, posterior, rng) -> {name: Figure}
+    figures: list[Callable[..., dict]] = field(default_factory=list)
     importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
     evaluation_chunk: int = 100  # held-out rows scored at once, S samples each
-    evidence: LatentEvidence | None = None  # how their likelihood is estimated besides; None: by the guide alone
+    # how their likelihood is estimated besides; None: by the guide alone
+    evidence: LatentEvidence | None = None
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no answers to attack
 
@@ -61,8 +63,10 @@ class Unlabelled:
                 continue
             low, high = (float(v) for v in rows.x.aminmax())
             if not (low >= 0 and high <= 1):  # NaN is neither
-                raise Misfit(f"dataset: binary values must lie in [0, 1], those of {self.name} go from {low:g} to {high:g}; "
-                             "scale them, or take a dataset whose values are real")  # fmt: skip
+                raise Misfit(
+                    f"dataset: binary values must lie in [0, 1], those of {self.name} go from {low:g} to {high:g}; "
+                    "scale them, or take a dataset whose values are real"
+                )
 
     @property
     def n(self) -> int:
@@ -71,7 +75,9 @@ class Unlabelled:
     def length(self, sees: Sees) -> int | None:
         return None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Rows | Words]]:
+    def batches(
+        self, sees: Sees, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Rows | Words]]:
         """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the rows each epoch."""
         size = None if sees == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
@@ -80,7 +86,9 @@ class Unlabelled:
                 batch = batch.part(rows.to(self._device), self.n / len(rows))
             yield (
                 step,
-                sample_binary(batch, rng.at("noise", step)) if self.redrawn and isinstance(batch, Rows) else batch,
+                sample_binary(batch, rng.at("noise", step))
+                if self.redrawn and isinstance(batch, Rows)
+                else batch,
             )
 
     @property
@@ -99,19 +107,29 @@ class Unlabelled:
         kept, held = (self.train.part(rows.to(self._device), 1.0) for rows in chosen)
         if self.redrawn and isinstance(held, Rows):
             held = Rows(sample_binary(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
-        return replace(self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None)
+        return replace(
+            self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None
+        )
 
     def _parts(self) -> list[Rows | Words]:
-        """The held-out rows, so many at once."""
+        """The held-out rows, in chunks."""
         starts = range(0, self.test.n_rows, self.evaluation_chunk)
-        return [self.test.part(slice(start, start + self.evaluation_chunk), 1.0) for start in starts]
+        return [
+            self.test.part(slice(start, start + self.evaluation_chunk), 1.0) for start in starts
+        ]
 
-    def log_weights(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng, n_samples: int | None = None) -> Tensor:
+    def log_weights(
+        self, posterior: BoundsLikelihood[Rows | Words], rng: Rng, n_samples: int | None = None
+    ) -> Tensor:
         """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own evaluation noise."""
         n_samples = n_samples or self.importance_samples
         with torch.no_grad():
             weights = torch.cat(
-                [posterior.log_weights(p, n_samples, rng.at("evaluation", i)) for i, p in enumerate(self._parts())], 1
+                [
+                    posterior.log_weights(p, n_samples, rng.at("evaluation", i))
+                    for i, p in enumerate(self._parts())
+                ],
+                1,
             )
         check_shape("the log weights of held-out rows", weights, None, self.test.n_rows)
         return weights
@@ -128,10 +146,14 @@ class Unlabelled:
             return self._of_parameters(posterior)
         own = self.evidence if self.evidence is not None and self.evidence.asks else None
         fitted = own is not None and own.proposal != "guide"
-        log_weights = self.log_weights(posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None)
+        log_weights = self.log_weights(
+            posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None
+        )
         out: dict[str, Tensor | float] = {}
         if isinstance(self.test, Words) or self.values == "count":
-            words = self.test.lengths if isinstance(self.test, Words) else self.test.x.flatten(1).sum(1)
+            words = (
+                self.test.lengths if isinstance(self.test, Words) else self.test.x.flatten(1).sum(1)
+            )
             out |= likelihood_bounds.perplexity(likelihood_bounds.log_mean_exp(log_weights), words)
         else:
             out |= likelihood_bounds.scores(log_weights)
@@ -176,7 +198,9 @@ class Unlabelled:
         if isinstance(self.train, Rows):
             row = f"{self.train.x[0].numel()} {self.values} values{', drawn anew at each step' * self.redrawn}"
         else:
-            row = f"{self.train.lengths.double().mean():.1f} words on average, of {self.n_symbols:,}"
+            row = (
+                f"{self.train.lengths.double().mean():.1f} words on average, of {self.n_symbols:,}"
+            )
         return {
             "data": self.name,
             "training rows": f"{self.n:,}",

@@ -1,1 +1,1 @@
-"""What there is: lists, pages of single components, tab completion."""
+"""Catalogue of components: lists, pages of single components, tab completion."""

@@ -1,7 +1,10 @@
-"""Options of the sub-commands, read from the text of the parsers that have them: a tab imports no command.
+"""Options of the sub-commands, read from the source text of their parsers.
 
-An ``add_argument`` that is written down is read where it stands; ``conf_folders.add_option(parser)`` and its like are the
-function's own ``add_argument``s."""
+Tab completion therefore imports no command.
+
+A literal ``add_argument`` is read in place; ``conf_folders.add_option(parser)`` and
+similar calls are replaced by the function's own ``add_argument``s.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ import runner
 
 ROOT = Path(runner.__path__[0])
 # Functions that give a parser options, and the module in which each is written.
-SHARED = {"conf_folders.add_option": "conf_folders.py", "plugins.add_option": "plugins.py", "add_json": "arguments.py"}
+SHARED = {
+    "conf_folders.add_option": "conf_folders.py",
+    "plugins.add_option": "plugins.py",
+    "add_json": "arguments.py",
+}
 Option = tuple[str, str]  # --name, and what its help says
 
 
@@ -23,7 +30,7 @@ def _file(module: str) -> Path:
 
 
 def _text(node: ast.expr | None) -> str:
-    """What a help text says, as far as it is written there."""
+    """Text of a help string, as far as it is a literal."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -39,11 +46,14 @@ def _read(path: Path) -> Iterator[Option]:
             continue
         called = ast.unparse(node.func)
         if called in SHARED:
-            given = _text(node.args[1]) if len(node.args) > 1 else ""  # the help, where the function is told it
+            # the help, where the function is told it
+            given = _text(node.args[1]) if len(node.args) > 1 else ""
             yield from ((name, given or meaning) for name, meaning in _read(ROOT / SHARED[called]))
         elif called.endswith(".add_argument") and node.args:
             name = _text(node.args[0])
-            help_text = next((keyword.value for keyword in node.keywords if keyword.arg == "help"), None)
+            help_text = next(
+                (keyword.value for keyword in node.keywords if keyword.arg == "help"), None
+            )
             if name.startswith("--"):
                 yield name, _text(help_text)
 

@@ -35,7 +35,7 @@ FLAGS = [
 
 # ---- sub-commands -----------------------------------------------------------------------------------------------------
 def _output_dir(words: list[str]) -> Path:
-    """Where the command line so far says that records are."""
+    """Folder of the records according to the command line so far."""
     folder = Path("outputs")
     for before, word in itertools.pairwise([*words, ""]):
         if before == "--output-dir":
@@ -48,7 +48,9 @@ def _output_dir(words: list[str]) -> Path:
 def _runs(words: list[str]) -> list[Candidate]:
     """Signatures of the recorded runs."""
     folder = _output_dir(words)
-    return [(path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))]
+    return [
+        (path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))
+    ]
 
 
 def _launch_names(words: list[str]) -> list[Candidate]:
@@ -64,10 +66,23 @@ def _nothing(_: list[str]) -> list[Candidate]:
 
 # Options that take one of some values, or a file.
 VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
-    "--as": _launch_names, "--plugin": modules,
-    **dict.fromkeys(("--output-dir", "--data-dir", "--config-dir", "--to", "--with", "--in", "--port", "--jobs", "--only"),
-                    _nothing),
-}  # fmt: skip
+    "--as": _launch_names,
+    "--plugin": modules,
+    **dict.fromkeys(
+        (
+            "--output-dir",
+            "--data-dir",
+            "--config-dir",
+            "--to",
+            "--with",
+            "--in",
+            "--port",
+            "--jobs",
+            "--only",
+        ),
+        _nothing,
+    ),
+}
 
 
 def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
@@ -75,7 +90,10 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     option, equals, _ = word.partition("=")
     if equals or before in VALUES:
         lead = f"{option}=" if equals else ""
-        return [(lead + name, meaning) for name, meaning in VALUES.get(option if equals else before, _nothing)(words)]
+        return [
+            (lead + name, meaning)
+            for name, meaning in VALUES.get(option if equals else before, _nothing)(words)
+        ]
     if word.startswith("-"):
         from runner.cli import COMMANDS
 
@@ -105,17 +123,22 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
         return [(shell, "") for shell in SCRIPTS]
     if command == "data":
         if not given:
-            return [("list", "what is there"), ("fetch", "download"), ("verify", "check the checksums")]
+            return [
+                ("list", "what is there"),
+                ("fetch", "download"),
+                ("verify", "check the checksums"),
+            ]
         path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
         return [(str(name), "") for name in yaml.safe_load(path.read_text(encoding="utf-8"))]
     return []
 
 
 def candidates(line: str) -> list[Candidate]:
-    """What may stand in place of the last word of a command line, which is empty after a space."""
+    """Candidates for the last word of a command line; the word is empty after a space."""
     from runner.cli import COMMANDS
 
-    words = list(itertools.dropwhile(lambda word: "=" in word, line.split()))[1:]  # PYTHONPATH=. runner …
+    # PYTHONPATH=. runner …
+    words = list(itertools.dropwhile(lambda word: "=" in word, line.split()))[1:]
     word = words.pop() if words and not line[-1:].isspace() else ""
     with conf_folders.of_this_command():
         with suppress(ConfigError):
@@ -126,12 +149,16 @@ def candidates(line: str) -> list[Candidate]:
 
 def _folder(words: list[str]) -> str | None:
     """The folder of own YAML that a command line names so far."""
-    folder = next((after for before, after in itertools.pairwise(words) if before in conf_folders.FLAGS), None)
+    folder = next(
+        (after for before, after in itertools.pairwise(words) if before in conf_folders.FLAGS), None
+    )
     folder = next((w.partition("=")[2] for w in words if w.startswith("--config-dir=")), folder)
     return None if folder is None else os.path.expanduser(folder)
 
 
-def _candidates(word: str, words: list[str], commands: dict[str, tuple[str, str]]) -> list[Candidate]:
+def _candidates(
+    word: str, words: list[str], commands: dict[str, tuple[str, str]]
+) -> list[Candidate]:
     """``candidates`` before those that begin otherwise are dropped."""
     found: Iterable[Candidate]
     if words and words[0] in commands:
@@ -156,12 +183,14 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner completion",
         description="Prints the script that makes the tab key complete commands, experiments, components, keys and "
-        "their values. bash and zsh: put  eval \"$(runner completion bash)\"  (or zsh) in ~/.bashrc or ~/.zshrc; "
+        'their values. bash and zsh: put  eval "$(runner completion bash)"  (or zsh) in ~/.bashrc or ~/.zshrc; '
         "fish: runner completion fish > ~/.config/fish/completions/runner.fish",
         epilog='Hydra\'s own completion, eval "$(runner -sc install=bash)", knows overrides only and loads Hydra at '
         "every tab; install one of the two. Exit code 0, or 2 for a shell that is not known.",
-    )  # fmt: skip
-    parser.add_argument("shell", nargs="?", help=" | ".join(SCRIPTS) + " (default: the one in $SHELL)")
+    )
+    parser.add_argument(
+        "shell", nargs="?", help=" | ".join(SCRIPTS) + " (default: the one in $SHELL)"
+    )
     shell = parser.parse_args(argv[1:]).shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SCRIPTS:
         raise ConfigError(f"completion: {shell or 'no shell'} is not one of {', '.join(SCRIPTS)}")

@@ -1,4 +1,7 @@
-"""What a component's class declares (types, constraints, what it fits), read from its text: torch stays unimported."""
+"""Declarations of a component's class (types, constraints, what it fits).
+
+They are read from the source text, so that torch is not imported.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,14 @@ import runner
 from components import registry
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
-THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"  # the class of the keys that a threat is made of
+# the class of the keys that a threat is made of
+THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"
 _ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
-_ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}  # a key may hold a component
-_CONTRACTS = {_ROOTS["components"] / "contracts" / f"{facts.contract}.py" for facts in registry.ROLES.values()}
+# a key may hold a component
+_ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}
+_CONTRACTS = {
+    _ROOTS["components"] / "contracts" / f"{facts.contract}.py" for facts in registry.ROLES.values()
+}
 _WORDS = {
     "int": "integer",
     "float": "number",
@@ -39,13 +46,16 @@ _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 @dataclass
 class Declared:
-    """Class-level facts of a class, its methods, its docstring, and where its fields stand.
+    """Class-level facts, methods, docstring and field positions of a class.
 
-    What is said of the fields is read when it is asked for: a list of what goes with what asks for facts alone."""
+    Facts about the fields are read on demand: a list of compatible components needs only
+    the class-level facts.
+    """
 
     places: dict[str, tuple[ast.AnnAssign, Path]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    methods: set[str] = field(default_factory=set)  # its own and those of bases that are not its role's
+    # its own and those of bases that are not its role's
+    methods: set[str] = field(default_factory=set)
     docstring: str = ""
 
     @cached_property
@@ -59,13 +69,15 @@ class Declared:
 
     @cached_property
     def holds(self) -> dict[str, str]:
-        """Of the fields, those that hold components: their role."""
-        roles = {name: _held_role(node.annotation, path) for name, (node, path) in self.places.items()}
+        """Roles of the fields that hold components, by field."""
+        roles = {
+            name: _held_role(node.annotation, path) for name, (node, path) in self.places.items()
+        }
         return {name: role for name, role in roles.items() if role}
 
     @cached_property
     def comments(self) -> dict[str, str]:
-        """What stands beside or above the fields, of those that have a comment."""
+        """Comments on the same line as the fields or above them, for fields that have one."""
         found = {name: _comment(node, path) for name, (node, path) in self.places.items()}
         return {name: comment for name, comment in found.items() if comment}
 
@@ -88,7 +100,7 @@ def _comments(path: Path) -> dict[int, tuple[str, bool]]:
 
 
 def _comment(node: ast.stmt, path: Path) -> str:
-    """What stands beside a field, and directly above it."""
+    """Comment on a field's line and directly above it."""
     comments = _comments(path)
     words: list[str] = []
     line = node.lineno - 1
@@ -117,7 +129,11 @@ def _find(name: str, path: Path) -> tuple[Any, Path] | None:
             return node, path
         if isinstance(node, ast.Assign) and any(name in _names(t) for t in node.targets):
             return node, path
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+        if (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and node.target.id == name
+        ):
             return node, path
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
@@ -167,7 +183,9 @@ def words(node: ast.expr, path: Path) -> str:
         value = _value(node.id, found[0]) if found else None
         return words(value, found[1]) if found and value is not None else node.id
     if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, said once
-        return " or ".join(dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or ")))
+        return " or ".join(
+            dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or "))
+        )
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         outer = node.value.id
@@ -175,7 +193,8 @@ def words(node: ast.expr, path: Path) -> str:
             return _WORDS[outer]
         if outer == "Literal":
             return " | ".join(
-                str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n) for n in inner
+                str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n)
+                for n in inner
             )
         if outer == "Annotated":
             return _annotation(inner, path)
@@ -189,7 +208,8 @@ def words(node: ast.expr, path: Path) -> str:
 
 
 def _annotation(inner: list[ast.expr], path: Path) -> str:
-    base, limits = words(inner[0], path), []
+    base = words(inner[0], path)
+    limits = []
     for call in inner[1:]:
         for keyword in call.keywords if isinstance(call, ast.Call) else []:
             bound = _constant(keyword.value, path)
@@ -220,8 +240,14 @@ def _held_role(node: ast.expr, path: Path) -> str | None:
 def _fact(node: ast.expr) -> Any:
     """A class-level literal; ``frozenset({...})`` is its set; None when it is computed."""
     if isinstance(node, ast.Dict):  # of sets, by kind of problem
-        return {_fact(k): _fact(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "frozenset":
+        return {
+            _fact(k): _fact(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None
+        }
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "frozenset"
+    ):
         return ast.literal_eval(node.args[0]) if node.args else set()
     try:
         return ast.literal_eval(node)
@@ -254,7 +280,7 @@ def _gather(name: str, path: Path, into: Declared) -> None:
 
 
 def read_declaration(class_name: str, path: Path) -> Declared:
-    """Fields, facts and docstring of a class in a file, those of its bases included."""
+    """Fields, facts and docstring of a class in a file, including inherited ones."""
     out = Declared()
     _gather(class_name, path, out)
     return out
@@ -264,24 +290,25 @@ def component_class(role: str, name: str, path: Path) -> str | None:
     """Name of the class that a file registers as ``role=name``."""
     for node in _parse(path).body:
         if isinstance(node, ast.ClassDef) and any(
-            isinstance(d, ast.Call) and [_fact(a) for a in d.args] == [role, name] for d in node.decorator_list
+            isinstance(d, ast.Call) and [_fact(a) for a in d.args] == [role, name]
+            for d in node.decorator_list
         ):
             return node.name
     return None
 
 
 def of_integers(kind: str) -> bool:
-    """Whether a field of this type in words holds integers and no other numbers."""
+    """True if a field of this type (in words) holds integers and no other numbers."""
     return kind.startswith(("integer", "list of integer")) and "number" not in kind
 
 
 def of_numbers(kind: str) -> bool:
-    """Whether a field of this type in words holds numbers, and no text of the user's own."""
+    """True if a field of this type (in words) holds numbers and no user-defined text."""
     return ("number" in kind or "integer" in kind) and "text" not in kind and "anything" not in kind
 
 
 @cache
 def declared_of(entry: registry.Entry) -> Declared:
-    """What the class of a component of the catalogue declares."""
+    """Declarations of the class of a component in the catalogue."""
     class_name = component_class(entry.role, entry.name, entry.file)
     return read_declaration(class_name, entry.file) if class_name else Declared()

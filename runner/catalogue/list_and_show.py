@@ -41,7 +41,7 @@ def read_keys(path: Path) -> tuple[list[Key], Any]:
     """Keys and content of a YAML file.
 
     Raises:
-        ConfigError: it is none, with the line where it breaks.
+        ConfigError: it is not valid YAML; the message gives the line of the error.
     """
     with reading(path):
         check_file(path)
@@ -89,10 +89,10 @@ def rows(group: str) -> list[Row]:
 
 
 def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
-    """What the catalogue and the class of a component say.
+    """Catalogue entry and class declarations of a component.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is no component of that name.
     """
     entry = next((e for e in registry.catalogue(role) if e.name == name), None)
     if entry is None and (file := conf_folders.find(role, name)):
@@ -112,16 +112,23 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def explain_keys(keys: list[Key], own: Declared) -> list[Key]:
-    """Keys of a component's YAML, each with its comment: its own there, or the one beside its declaration in a class that
-    several components share."""
-    return [key if key.comment else replace(key, comment=own.comments.get(key.path, "")) for key in keys]
+    """Keys of a component's YAML, each with its comment.
+
+    The comment is the key's own in the YAML, or the one next to its declaration in a
+    class that several components share.
+    """
+    return [
+        key if key.comment else replace(key, comment=own.comments.get(key.path, "")) for key in keys
+    ]
 
 
 def _key_rows(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row]:
     return [
         (f"{prefix}{key.path}", key.text, types.get(key.path, ""), key.comment)
         for key in keys
-        if key.path not in ("name", "defaults") and not key.path.startswith("hydra") and not key.nested
+        if key.path not in ("name", "defaults")
+        and not key.path.startswith("hydra")
+        and not key.nested
     ]
 
 
@@ -135,7 +142,10 @@ def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
             found = found.get(word) if isinstance(found, dict) else None
         return found
 
-    return [{"key": key, "value": value(key), "type": kind, "meaning": note} for key, _, kind, note in keys]
+    return [
+        {"key": key, "value": value(key), "type": kind, "meaning": note}
+        for key, _, kind, note in keys
+    ]
 
 
 def _show_component(role: str, name: str, as_json: bool) -> None:
@@ -144,13 +154,31 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     if as_json:
         keys, content = read_keys(path) if path.exists() else ([], {})
         own_keys = _key_rows(explain_keys(keys, own), own.fields)
-        said = {"role": role, "name": name, "sentence": entry.sentence, "source": entry.source, "file": entry.file}
-        print_json([{**said, "docstring": inspect.cleandoc(own.docstring), "keys": _as_objects(own_keys, content)}])
+        said = {
+            "role": role,
+            "name": name,
+            "sentence": entry.sentence,
+            "source": entry.source,
+            "file": entry.file,
+        }
+        print_json(
+            [
+                {
+                    **said,
+                    "docstring": inspect.cleandoc(own.docstring),
+                    "keys": _as_objects(own_keys, content),
+                }
+            ]
+        )
         return
     print(f"{role}/{name}  {entry.sentence}")
-    facts = {k: own.facts.get(k) for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")}
+    facts = {
+        k: own.facts.get(k)
+        for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")
+    }
     shown = "; ".join(f"{k} {', '.join(sorted(as_set(v)))}" for k, v in facts.items() if as_set(v))
-    key = role if role in registry.CHOSEN else f"inference.{role}"  # of the inference methods that hold one
+    # of the inference methods that hold one
+    key = role if role in registry.CHOSEN else f"inference.{role}"
     used = f"{key}={name}" + (f"  {key}.<key>=…" if path.exists() else "")
     _print_facts([("paper", entry.source), ("use", used), ("fits", shown), *partners(role, own)])
     _print_facts([("code", os.path.relpath(entry.file))])
@@ -159,7 +187,11 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
     keys, _ = read_keys(path)
-    print_table("", ("key", "default", "type", "meaning"), _key_rows(explain_keys(keys, own), own.fields, f"{role}."))
+    print_table(
+        "",
+        ("key", "default", "type", "meaning"),
+        _key_rows(explain_keys(keys, own), own.fields, f"{role}."),
+    )
 
 
 def _show_file(group: str, name: str, as_json: bool) -> None:
@@ -169,18 +201,34 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
     keys, content = read_keys(path)
     _, line, third = _describe(path)
     if as_json:
-        print_json([{"group": group, "name": name, "sentence": line, "file": path, "choice": selected_components(content),
-                     "content": content}])  # fmt: skip
+        print_json(
+            [
+                {
+                    "group": group,
+                    "name": name,
+                    "sentence": line,
+                    "file": path,
+                    "choice": selected_components(content),
+                    "content": content,
+                }
+            ]
+        )
         return
     print(f"{group}/{name}  {line}")
-    use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(group, "")
+    use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(
+        group, ""
+    )
     _print_facts([("use", use), ("file", os.path.relpath(path))])
     if group == "experiment":
         _print_facts(selected_components(content).items())
     else:
         _print_facts([("", third)])
     print()
-    print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _key_rows(keys, {})])
+    print_table(
+        "",
+        ("key", "value", "meaning"),
+        [(key, text, note) for key, text, _, note in _key_rows(keys, {})],
+    )
 
 
 def _show_config(as_json: bool) -> None:
@@ -195,7 +243,7 @@ def _show_config(as_json: bool) -> None:
 
 
 def _with_own(parser: Parser, argv: list[str]) -> argparse.Namespace:
-    """What a command is given, with the user's own YAML and components brought in."""
+    """Parsed arguments of a command; the user's YAML folder and components are added."""
     add_json(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours, whose components are among the others")
@@ -222,12 +270,18 @@ def show(argv: list[str]) -> int:
         _show_config(given.json)
         return 0
     if not group:
-        found = [g for g in GROUPS if name in (registry.names(g) if g in registry.ROLES else options(g))]
+        found = [
+            g for g in GROUPS if name in (registry.names(g) if g in registry.ROLES else options(g))
+        ]
         if len(found) != 1:
             if found:
-                raise ConfigError(f"{what}: there are {' and '.join(f'{g}/{name}' for g in found)}; say which")
+                raise ConfigError(
+                    f"{what}: there are {' and '.join(f'{g}/{name}' for g in found)}; say which"
+                )
             near = nearest(name, {n for g in GROUPS for n in options(g)} | {CONFIG})
-            raise ConfigError(f"{what}: nothing has that name{near if 'mean' in near else ' (see runner list)'}")
+            raise ConfigError(
+                f"{what}: nothing has that name{near if 'mean' in near else ' (see runner list)'}"
+            )
         group = found[0]
     if group not in GROUPS:
         raise ConfigError(f"{what}: no such role as {group}{nearest(group, GROUPS)}")
@@ -250,7 +304,10 @@ def list_(argv: list[str]) -> int:
         third = "paper" if group in (*registry.ROLES, "published") else "of"
         found = rows(group)
         if given.json:
-            print_json({"group": group, "name": name, "sentence": line, third: last} for name, line, last in found)
+            print_json(
+                {"group": group, "name": name, "sentence": line, third: last}
+                for name, line, last in found
+            )
             continue
         if given.role is None and not sys.stdout.isatty():
             found = [(group, *row) for row in found]

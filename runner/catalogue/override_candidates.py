@@ -13,7 +13,13 @@ from typing import Any
 from components import registry
 from runner import CONF, conf_folders
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, read_declaration
-from runner.catalogue.list_and_show import describe, explain_keys, options, read_keys, selected_components
+from runner.catalogue.list_and_show import (
+    describe,
+    explain_keys,
+    options,
+    read_keys,
+    selected_components,
+)
 from runner.disk.yaml_comments import Key, read_file
 from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError
@@ -40,7 +46,7 @@ def _choices(words: list[str]) -> dict[str, str]:
 
 
 def _own(role: str, name: str, words: list[str]) -> Declared:
-    """What the class of a component declares, or that of the run-level keys (role "")."""
+    """Declarations of a component's class, or of the run-level keys (role "")."""
     if not role:
         return read_declaration("Settings", SETTINGS)
     if name in registry.names(role):
@@ -50,8 +56,16 @@ def _own(role: str, name: str, words: list[str]) -> Declared:
 
 
 def _plugin_files(words: list[str]) -> Iterator[Path]:
-    """The modules that a command line names as plug-ins, of which the text alone is read: a tab runs nobody's code."""
-    named = [m for w in words if w.startswith("plugins=") for m in w.partition("=")[2].strip("[]'\"").split(",")]
+    """Files of the modules that a command line names as plug-ins.
+
+    Only their text is read: tab completion does not run users' code.
+    """
+    named = [
+        m
+        for w in words
+        if w.startswith("plugins=")
+        for m in w.partition("=")[2].strip("[]'\"").split(",")
+    ]
     named += [after for before, after in itertools.pairwise(words) if before == "--plugin"]
     yield from filter(None, map(source_file, named))
 
@@ -63,7 +77,8 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
     if role not in registry.CHOSEN:
         return "", []
     given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
-    name, reached = _choices(words).get(role), role
+    name = _choices(words).get(role)
+    reached = role
     while True:
         names = [name] if name in options(role) else options(role)
         if not rest:
@@ -74,7 +89,8 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
             return "", []
         reached = f"{reached}.{key}"
         content = _read(role, holder)[1] or {}
-        role, name = _own(role, holder, words).holds[key], given.get(reached, content.get(key))
+        role = _own(role, holder, words).holds[key]
+        name = given.get(reached, content.get(key))
 
 
 def _read(role: str, name: str) -> tuple[list[Key], Any]:
@@ -99,12 +115,19 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
                     for end in ends:
                         found.setdefault(f"{before}.{key.path}{end}", f"{key.text}  {key.comment}")
         return list(found.items())
-    out = [("+experiment=", "a whole experiment"), ("hydra/launcher=", "where jobs run"), ("hydra/sweeper=", "how a "
-            "sweep chooses values")]  # fmt: skip
+    out = [
+        ("+experiment=", "a whole experiment"),
+        ("hydra/launcher=", "where jobs run"),
+        ("hydra/sweeper=", "how a sweep chooses values"),
+    ]
     for group in registry.CHOSEN:
         out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
     types = _own("", "", words).fields
-    out += [(f"{key.path}=", key.comment) for key in read_file(CONF / "config.yaml")[0] if key.path in types]
+    out += [
+        (f"{key.path}=", key.comment)
+        for key in read_file(CONF / "config.yaml")[0]
+        if key.path in types
+    ]
     return out
 
 
@@ -122,7 +145,9 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     if plain in ("experiment", "published"):
         return [(name, "") for name in options(plain)]
     if plain in ("hydra/launcher", "hydra/sweeper"):
-        installed = [n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)]
+        installed = [
+            n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)
+        ]
         known = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
         return [(name, "") for name in sorted(known)]
     if plain == "device":
@@ -150,12 +175,18 @@ def _members(own: Declared, key: str) -> list[Candidate]:
     if key in own.holds:
         return component_candidates(own.holds[key]) + none
     members = kind.removesuffix(" or null")
-    out = ["true", "false"] if members == "true or false" else members.split(" | ") if " | " in members else []
+    out = (
+        ["true", "false"]
+        if members == "true or false"
+        else members.split(" | ")
+        if " | " in members
+        else []
+    )
     return [(value, "") for value in out] + none
 
 
 def override_candidates(word: str, words: list[str]) -> list[Candidate]:
-    """What the last word of a command line may become, where it is an override."""
+    """Completions of the last word of a command line if that word is an override."""
     if "=" not in word:
         if word.startswith("~"):
             return [(f"~{role}", f"leave the {role} out") for role in registry.CHOSEN]
@@ -168,5 +199,11 @@ def override_candidates(word: str, words: list[str]) -> list[Candidate]:
 def modules(_: list[str]) -> list[Candidate]:
     """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not imported."""
     folders = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
-    found = {path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))}
-    return [(name, path) for name, path in sorted(found.items()) if name.isidentifier() and not name.startswith("_")]
+    found = {
+        path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))
+    }
+    return [
+        (name, path)
+        for name, path in sorted(found.items())
+        if name.isidentifier() and not name.startswith("_")
+    ]

@@ -1,4 +1,4 @@
-"""What goes with what: components of the other roles that fit one, read from the text of their classes."""
+"""Compatible components of the other roles, read from the text of their classes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from runner.catalogue.declarations import Declared, declared_of
 
 def as_set(value: Any) -> set[str]:
     """One word or several, of a fact of a class."""
-    return set(value) if isinstance(value, set | list | tuple | frozenset) else {value} if value else set()
+    return (
+        set(value)
+        if isinstance(value, set | list | tuple | frozenset)
+        else {value}
+        if value
+        else set()
+    )
 
 
 def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
-    """Whether a model with these capabilities has what an inference method asks of it for a kind of problem."""
+    """True if a model with these capabilities meets an inference method's requirements.
+
+    The requirements depend on the kind of problem.
+    """
     first, instead = (own.facts.get(fact) or {} for fact in ("needs_by_kind", "instead_by_kind"))
     ways = [as_set(first.get(kind)), *([as_set(instead[kind])] if kind in instead else [])]
     return as_set(own.facts.get("needs")) <= offered and any(way <= offered for way in ways)
@@ -23,7 +32,8 @@ def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
 def _fits(parts: dict[str, Declared]) -> bool:
     """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two roles."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
-    gradient, attacker = parts.get("gradient"), parts.get("attacker")
+    gradient = parts.get("gradient")
+    attacker = parts.get("attacker")
     if "block" in parts and model:
         return "blocks" in model.holds
     if gradient and inference:
@@ -36,12 +46,24 @@ def _fits(parts: dict[str, Declared]) -> bool:
         target = dataset.facts.get("target")
         if target and target not in targets:
             return False
-    if dataset and model and "supervised" in shared and dataset.facts["domain"] not in as_set(model.facts["domains"]):
+    if (
+        dataset
+        and model
+        and "supervised" in shared
+        and dataset.facts["domain"] not in as_set(model.facts["domains"])
+    ):
         return False
-    if dataset and model and (values := as_set(model.facts.get("values"))) and dataset.facts.get("values"):
+    if (
+        dataset
+        and model
+        and (values := as_set(model.facts.get("values")))
+        and dataset.facts.get("values")
+    ):
         shared = shared if dataset.facts["values"] in values else set()
     if dataset and model:
-        return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(dataset.facts.get("simulates"))
+        return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(
+            dataset.facts.get("simulates")
+        )
     if model and inference:
         offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
         return any(_serves(inference, kind, offered) for kind in shared)
@@ -63,6 +85,8 @@ def partners(role: str, own: Declared) -> list[tuple[str, str]]:
     """Components of the other roles that go with one."""
     out = []
     for other in _BESIDE.get(role, ()):
-        names = [e.name for e in registry.catalogue(other) if _fits({role: own, other: declared_of(e)})]
+        names = [
+            e.name for e in registry.catalogue(other) if _fits({role: own, other: declared_of(e)})
+        ]
         out.append((other, ", ".join(names) or "none yet"))
     return out

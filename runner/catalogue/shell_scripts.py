@@ -1,4 +1,7 @@
-"""What each shell runs at a tab: it hands the line up to the cursor to ``runner completion query``."""
+"""Scripts that each shell runs for tab completion.
+
+Each passes the line up to the cursor to ``runner completion query``.
+"""
 
 from __future__ import annotations
 

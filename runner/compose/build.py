@@ -22,7 +22,9 @@ from runner.compose.validation import validate_model
 from runner.mistakes import ConfigError
 
 ROLE_OF: dict[type[Component], str] = {
-    (vars(roles) | vars(attackers))[base]: role for role, facts in registry.ROLES.items() for base in facts.bases
+    (vars(roles) | vars(attackers))[base]: role
+    for role, facts in registry.ROLES.items()
+    for base in facts.bases
 }
 
 
@@ -38,7 +40,10 @@ def build_component(role: str, values: dict[str, Any], where: str) -> Component:
 
 
 def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component, Grid | None]:
-    """``build_component``, and the sizes beside the own keys of an attacker with a threat (None: it has none)."""
+    """Result of ``build_component`` and, for an attacker with a threat, its sizes.
+
+    The sizes are the keys next to the attacker's own; None if it has no threat.
+    """
     holds = known_keys(role, values, where).holds
     cls: type[Component] = registry.get(role, values["name"])
     if is_foreign(cls):
@@ -78,10 +83,10 @@ def _is_optional(cls: type[Component], key: str) -> bool:
 
 
 def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
-    """The class of a user, whose declarations were checked, with its methods watched and old names of them known.
+    """User-defined class with checked declarations, watched methods and old method names.
 
     Raises:
-        ConfigError: a declaration is wrong; with the line of the class.
+        ConfigError: a declaration is wrong; the message gives the line of the class.
     """
     adopt_old_methods(cls)
     try:
@@ -118,12 +123,18 @@ def held_components(component: Component, where: str) -> Iterator[tuple[str, Com
     """The components that one holds itself: the key that holds each, and the component."""
     values = dict(component)
     for key in held_roles(type(component)):
-        yield from ((path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None)
+        yield from (
+            (path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None
+        )
 
 
 def of_plugins(error: BaseException, resolved: Resolved) -> str:
-    """One line for an error that users' own code raised, or that ours raised of what theirs had given; "" where the run has
-    no code of theirs, or the error says in its own words what is wrong."""
+    """One-line message for an error caused by users' code.
+
+    Either users' code raised the error, or ours raised it because of a value from users'
+    code.  "" if the run has no users' code or the error says in its own words what is
+    wrong.
+    """
     if not resolved.settings.plugins or is_ours(error):
         return ""
     chosen = ((role, (resolved.config.get(role) or {}).get("name")) for role in CHOSEN)

@@ -16,7 +16,7 @@ OPTIONAL = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]
 
 
 def is_sweep(argv: Iterable[str]) -> bool:
-    """Whether a command line asks for more than one run."""
+    """True if a command line requests more than one run."""
     return any(word in ("-m", "--multirun", "hydra.mode=MULTIRUN") for word in argv)
 
 
@@ -37,30 +37,41 @@ def needs_sweep(argv: list[str]) -> str | None:
 
 
 def wrong_jobs(value: object) -> str | None:
-    """The complaint about a number of jobs at once that joblib has no use for."""
+    """Error message for a number of parallel jobs that joblib cannot use."""
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return None
     return f"{JOBS}={value}: must be the number of jobs at once, 1 or more; -1 is one per core"
 
 
 def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -> str | None:
-    """The complaint about overrides that are well written and cannot be meant; ``keys`` are those of conf/config.yaml."""
+    """Error message for overrides that are well-formed but cannot be intended.
+
+    ``keys`` are the keys of conf/config.yaml.
+    """
     for word in argv:
         if word.startswith(("=", "@")):
             return f"{word}: no key before the equals sign; write key=value"
     for override in overrides:
-        key, word = override.key_or_group, override.input_line or ""
+        key = override.key_or_group
+        word = override.input_line or ""
         if override.is_sweep_override() and not is_sweep(argv):
             listed = "" if key in CHOICES else f"; a list is written '{key}=[…]'"
             return f"{word}: several values are a sweep; add -m to run one after the other{listed}"
-        if override.is_delete() and "." not in key and "/" not in key and key not in (*CHOSEN, *keys):
+        if (
+            override.is_delete()
+            and "." not in key
+            and "/" not in key
+            and key not in (*CHOSEN, *keys)
+        ):
             near = nearest(key, CHOSEN)
-            return f"~{key}: there is nothing of that name to leave out" + near.replace("mean ", "mean ~")
+            return f"~{key}: there is nothing of that name to leave out" + near.replace(
+                "mean ", "mean ~"
+            )
     return None
 
 
 def not_installed(group: str, name: str) -> str | None:
-    """The complaint about a launcher whose plug-in is not there."""
+    """Error message for a launcher with a plug-in that is not installed."""
     if group in ("hydra/launcher", "hydra/sweeper") and name in OPTIONAL:
         return f"{group}={name}: not installed; {OPTIONAL[name]}"
     return None

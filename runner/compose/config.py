@@ -43,14 +43,22 @@ class Job(Identified):
 
     @property
     def is_vectorised(self) -> bool:
-        """Whether all replicates are computed at once, as a leading dimension, instead of one after the other."""
+        """True if all replicates are computed simultaneously, as a leading dimension.
+
+        Otherwise they are computed one after the other.
+        """
         own = self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
         return own or self.side_by_side
 
     @property
     def side_by_side(self) -> bool:
-        """Whether they are because the user asked for it; one is too where it has several posteriors."""
-        return self.settings.side_by_side and (self.settings.replicates > 1 or bool(self.inference.variants()))
+        """True if replicates are vectorised at the user's request.
+
+        A single replicate is vectorised too if it has several posteriors.
+        """
+        return self.settings.side_by_side and (
+            self.settings.replicates > 1 or bool(self.inference.variants())
+        )
 
     @property
     def method(self) -> Inference:
@@ -74,7 +82,9 @@ def check_objective(settings: Settings, names: frozenset[str]) -> None:
             raise ConfigError(f"{said}: no such score of this run{nearest(name, names)}")
 
 
-def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Job:
+def prepare(
+    cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None
+) -> Job:
     """A composed config as a validated job; ``experiment`` and ``explicit`` as in ``resolve``.
 
     Raises:
@@ -90,9 +100,12 @@ def build(resolved: Resolved) -> Job:
         ConfigError: a component refuses its keys, or two of them do not fit.
         DataUnavailable: the data cannot be had.
     """
-    settings, config = resolved.settings, resolved.config
+    settings = resolved.settings
+    config = resolved.config
     if settings.device != "cpu" and not torch.cuda.is_available():
-        raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
+        raise ConfigError(
+            f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)"
+        )
     whole = _composition(resolved)
     try:
         parts = whole.parts
@@ -107,22 +120,38 @@ def build(resolved: Resolved) -> Job:
         data = f"{data}-validation"
     state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
     threat = _threat(config, parts)
-    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state,
-               overrides=resolved.overrides)  # fmt: skip
+    return Job(
+        settings,
+        config,
+        notes,
+        data,
+        sign(config, data),
+        **parts,
+        threat=threat,
+        data_state=state,
+        overrides=resolved.overrides,
+    )
 
 
 def _threat(values: Values, parts: Parts) -> Threat | None:
     """Norm and sizes that a run's attacker is evaluated at; None: it has no such attacker."""
     attacker = parts["attacker"]
-    return threat_of(attacker, values["attacker"]["eps"]) if isinstance(attacker, Evasion | Injection) else None
+    return (
+        threat_of(attacker, values["attacker"]["eps"])
+        if isinstance(attacker, Evasion | Injection)
+        else None
+    )
 
 
 def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
-    """Refuses run-level keys that a dataset has no use for, whatever goes with it.
+    """Refuse run-level keys that a dataset cannot use, regardless of the other components.
 
     Raises:
-        ConfigError: naming the key."""
-    if (folds := dataset.folds(Path(settings.data_dir))) is not None and settings.replicates > folds:
+        ConfigError: naming the key.
+    """
+    if (
+        folds := dataset.folds(Path(settings.data_dir))
+    ) is not None and settings.replicates > folds:
         raise ConfigError(
             f"replicates={settings.replicates}: dataset={dataset.name} has here {folds} splits or folds, one to each; set "
             "replicates to at most that"
@@ -136,8 +165,12 @@ def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
     if length is not None and settings.steps is not None and settings.steps > length:
         raise ConfigError(f"steps={settings.steps}: dataset={dataset.name} has only {length}")
     if settings.debug == "overfit" and dataset.poses() not in ("supervised", "unlabelled"):
-        raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={dataset.name} is a {dataset.poses()}")
-    if settings.keep_predictions and (dataset.poses() != "supervised" or dataset.target_kind() != "real"):
+        raise ConfigError(
+            f"debug=overfit: needs a supervised problem, dataset={dataset.name} is a {dataset.poses()}"
+        )
+    if settings.keep_predictions and (
+        dataset.poses() != "supervised" or dataset.target_kind() != "real"
+    ):
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
         )
@@ -153,20 +186,26 @@ def _check_whole(settings: Settings, values: Values, parts: Parts) -> None:
     check_objective(settings, score_names(dataset.poses(), attacked, dataset.target_kind()))
     check_pairs(**parts)
     if settings.side_by_side or parts["inference"].variants():
-        check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
+        check_side_by_side(
+            settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"]
+        )
     check_draws(dict(parts["inference"]), settings)
 
 
 def _lacks_steps(settings: Settings, parts: Parts) -> bool:
-    """Whether a run would not know its number of steps once its data are loaded."""
-    dataset, inference = parts["dataset"], parts["inference"]
-    ends = dataset.poses() == "game" or (dataset.poses() == "sequence" and inference.sees == "observation")
+    """True if a run would not know its number of steps once its data are loaded."""
+    dataset = parts["dataset"]
+    inference = parts["inference"]
+    ends = dataset.poses() == "game" or (
+        dataset.poses() == "sequence" and inference.sees == "observation"
+    )
     return settings.steps is None and inference.enough is None and not ends
 
 
 def _composition(resolved: Resolved) -> Composition:
     """A run's components, and what is checked of others in their place."""
-    settings, explicit = resolved.settings, resolved.explicit
+    settings = resolved.settings
+    explicit = resolved.explicit
     modules = settings.plugins
 
     def check(values: Values, parts: Parts) -> None:
@@ -178,7 +217,8 @@ def _composition(resolved: Resolved) -> Composition:
                 refuse_untrusted(role, values[role], modules)
         whole = {"steps": settings.steps} | values
         return {
-            role: shorten_for_smoke(whole, set(explicit))[role] if settings.smoke else values[role] for role in values
+            role: shorten_for_smoke(whole, set(explicit))[role] if settings.smoke else values[role]
+            for role in values
         }
 
     asked: dict[str, Values] = {role: {} for role in CHOSEN}
@@ -192,5 +232,11 @@ def _composition(resolved: Resolved) -> Composition:
             elif key != "name" and (key not in defaults or defaults[key] != value):
                 carried[role][key] = value
     values = {role: resolved.config.get(role) for role in CHOSEN}
-    return Composition(values, check, carried=carried, asked=asked, adjusted=adjust,
-                       lacks_steps=lambda parts: _lacks_steps(settings, parts))  # fmt: skip
+    return Composition(
+        values,
+        check,
+        carried=carried,
+        asked=asked,
+        adjusted=adjust,
+        lacks_steps=lambda parts: _lacks_steps(settings, parts),
+    )

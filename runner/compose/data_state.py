@@ -1,8 +1,10 @@
-"""What the name of a run's data depends on.
+"""Dependencies of the name of a run's data.
 
-A run's identity is its config and the name of its data, and only the data set itself can say which data it would load now.
-Where it has no files the name is its own; otherwise it is the one recorded, as long as nothing that it depends on has changed
-since: the files, the code that looks at them, and whether a download may be tried."""
+A run's identity is its config and the name of its data, and only the data set itself
+can say which data it would load now.  A data set without files has its own name;
+otherwise the name is the recorded one, as long as no dependency has changed since: the
+files, the code that reads them, and whether a download may be tried.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from runner.catalogue.declarations import component_class, read_declaration
 
 
 def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
-    """What the name of a data set's data depends on beside its config, in one word; "" where on nothing.  None: who knows, as
-    it is a plug-in's or reads a file of the user's own, or as a download failed, which may succeed the next time."""
+    """Dependencies of the name of a data set's data besides its config, as one word.
+
+    "" if there are none.  None if unknown: the data set is a plug-in's or reads a user's
+    own file, or a download failed, which may succeed the next time.
+    """
     file = registry.file("dataset", dataset)
     class_name = component_class("dataset", dataset, file) if file else None
     if not file or not class_name:
@@ -30,7 +35,10 @@ def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
 
     if files.downloads_failed():
         return None
-    lying = [(data.path, str(found), found.stat().st_size, found.stat().st_mtime_ns)
-             for data in files.catalogue() if (found := files.find(data_dir, data.path))]  # fmt: skip
+    lying = [
+        (data.path, str(found), found.stat().st_size, found.stat().st_mtime_ns)
+        for data in files.catalogue()
+        if (found := files.find(data_dir, data.path))
+    ]
     code = [path.read_text(encoding="utf-8") for path in (file, Path(files.__file__))]
     return hashlib.sha256(json.dumps([offline, lying, code]).encode()).hexdigest()[:16]

@@ -1,4 +1,7 @@
-"""Whether a run is done already, found without torch: from its config, the records on disk and the data files as they lie."""
+"""Check that a run is done already, without torch.
+
+The check uses the run's config, the records on disk and the present data files.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,17 @@ from runner.record.facts import read
 
 
 def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
-    """A config with the identity of a run that is done, and its run.json; None: there is none, or it takes more to know."""
-    settings, config = resolved.settings, resolved.config
+    """Config with the identity of a finished run, and that run's run.json.
+
+    None if there is no such run, or if more work is needed to know.
+    """
+    settings = resolved.settings
+    config = resolved.config
     if settings.fresh or settings.plugins or settings.device != "cpu":
         return None
     folder = Path(settings.output_dir) / settings.experiment
-    signatures: dict[str, str] = {}  # by name of the data that some run of the experiment has been on
+    # by name of the data that some run of the experiment has been on
+    signatures: dict[str, str] = {}
     for other in folder.glob("*/run.json"):
         data = (read(other.parent) or {}).get("data")
         if not isinstance(data, str) or data in signatures:
@@ -34,9 +42,12 @@ def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
 
 
 def _same_data(resolved: Resolved, facts: dict[str, Any]) -> bool:
-    """Whether the data that would be loaded now are those of a record."""
-    settings, dataset = resolved.settings, resolved.config["dataset"]["name"]
+    """True if the data that would be loaded now are the data of a record."""
+    settings = resolved.settings
+    dataset = resolved.config["dataset"]["name"]
     state = data_state(dataset, Path(settings.data_dir), settings.offline)
     if state == "":
-        return facts["data"] == (dataset if settings.validation is None else f"{dataset}-validation")
+        return facts["data"] == (
+            dataset if settings.validation is None else f"{dataset}-validation"
+        )
     return state is not None and state == facts.get("data_state")

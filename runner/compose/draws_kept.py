@@ -1,4 +1,7 @@
-"""How many draws a sampler would keep of each chain, from its configuration alone, before any work."""
+"""Number of draws that a sampler would keep of each chain.
+
+It is computed from the sampler's configuration only, before any work.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,21 @@ FEWEST = 4  # per chain, of which ESS and R̂ can be had
 
 
 def _left_out(keys: Mapping[str, Any]) -> str | None:
-    """The key of the steps that keep nothing; None: of a method without chains ``warmup`` is that of its KL."""
-    return next((key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None)
+    """Key of the number of steps that keep no draws; None if the method has no such key.
+
+    ``warmup`` of a method without chains is its KL warm-up and does not count.
+    """
+    return next(
+        (key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None
+    )
 
 
 def shorten_for_smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at least four draws.
 
     An experiment's smoke overrides know its own sampler; this serves the one that a user put in its place."""
-    steps, inference = config.get("steps"), dict(config.get("inference") or {})
+    steps = config.get("steps")
+    inference = dict(config.get("inference") or {})
     key = _left_out(inference)
     if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
         return config
@@ -34,15 +43,19 @@ def shorten_for_smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, A
 
 
 def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
-    """What to tell the user when few draws would be kept by an inference of these keys; nothing where it is no sampler.
+    """Messages for the user if an inference with these keys would keep few draws.
+
+    Empty if the inference is not a sampler.
 
     Raises:
-        ConfigError: none would be kept.
+        ConfigError: no draws would be kept.
     """
     key = _left_out(keys)
     if key is None or settings.steps is None or settings.debug == "profile":
         return []
-    steps, before, thinning = settings.steps, keys[key], keys.get(THINNING, 1)
+    steps = settings.steps
+    before = keys[key]
+    thinning = keys.get(THINNING, 1)
     kept = (steps - before) // thinning
     if before >= steps:
         raise ConfigError(

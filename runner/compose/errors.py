@@ -1,4 +1,7 @@
-"""What Hydra and OmegaConf complain of, in the user's terms: the key, its value, the nearest that exists."""
+"""Errors of Hydra and OmegaConf in the user's terms.
+
+A message gives the key, its value and the nearest existing one.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,11 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
         if not isinstance(node, DictConfig) or part not in node:
             known = [str(k) for k in node] if isinstance(node, DictConfig) else []
             if i == 0:
-                known += [*CHOSEN, "experiment"]  # groups, of which the config holds only those that were chosen
-                if inside := _inside_parts(part, cfg, is_near_run_key=", did you mean " in nearest(part, known)):
+                # groups, of which the config holds only those that were chosen
+                known += [*CHOSEN, "experiment"]
+                if inside := _inside_parts(
+                    part, cfg, is_near_run_key=", did you mean " in nearest(part, known)
+                ):
                     return f"{part}: unknown key, did you mean {' or '.join(inside)}?"
             prefix = ".".join(parts[:i])
             matches = nearest(part, known)
@@ -64,7 +70,12 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
 
 def _inside_parts(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
     """Keys of the chosen components that are spelt as a word is or, where no key of the run is near, that are near it."""
-    keys = {f"{role}.{key}": str(key) for role in CHOSEN if isinstance(cfg.get(role), DictConfig) for key in cfg[role]}
+    keys = {
+        f"{role}.{key}": str(key)
+        for role in CHOSEN
+        if isinstance(cfg.get(role), DictConfig)
+        for key in cfg[role]
+    }
     spelt_so = [path for path, key in keys.items() if key == word]
     if spelt_so or is_near_run_key:
         return spelt_so
@@ -75,7 +86,9 @@ def _inside_parts(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str
 def late_choice(argv: list[str]) -> str | None:
     """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
     by then, and Hydra would ignore it silently."""
-    swept = [o for o in parse_overrides(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
+    swept = [
+        o for o in parse_overrides(argv) if o.key_or_group == "experiment" and o.is_sweep_override()
+    ]
     if not swept:
         return None
     for name in values_of(swept[0]):
@@ -84,14 +97,12 @@ def late_choice(argv: list[str]) -> str | None:
         found = re.search(r"override /?hydra/(launcher|sweeper)", text)
         if found:
             kind = found.group(1)
-            return (
-                f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
-            )
+            return f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
     return None
 
 
 def wrong_launcher(argv: list[str]) -> str | None:
-    """The complaint about a sweep's number of jobs at once, of which joblib would make a traceback."""
+    """Error message for a sweep's number of parallel jobs; joblib would raise a traceback."""
     jobs = [o for o in parse_overrides(argv) if o.key_or_group == JOBS]
     return wrong_jobs(jobs[-1].value()) if jobs else None
 
@@ -105,14 +116,18 @@ def explain(error: Exception, argv: list[str]) -> str:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
         told = error.override if isinstance(error, OverrideParseException) else None
-        wrong = told or next((t for t in argv if "=" in t and not parse_overrides([t])), "an override")
+        wrong = told or next(
+            (t for t in argv if "=" in t and not parse_overrides([t])), "an override"
+        )
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
     GlobalHydra.instance().clear()
     overrides = parse_overrides(argv)
     keys = [key.path for key in read_file(CONF / "config.yaml")[0] if "." not in key.path]
     try:
         return (
-            misunderstood(argv, overrides, keys) or _wrong_in_composition(overrides) or _in_our_words(first, overrides)
+            misunderstood(argv, overrides, keys)
+            or _wrong_in_composition(overrides)
+            or _in_our_words(first, overrides)
         )
     except ConfigError as wrong:
         return str(wrong)
@@ -121,12 +136,18 @@ def explain(error: Exception, argv: list[str]) -> str:
 
 
 def _in_our_words(first: str, overrides: list[Override]) -> str:
-    """What Hydra or OmegaConf said of a composition that nothing else explains."""
+    """Composition error of Hydra or OmegaConf, reworded; used if nothing else explains it."""
     lost = re.search(r"Could not find '([\w/]+)/([\w.-]+)'", first)
     if lost:
         group, name = lost.groups()
-        experiment = next((str(o.value()) for o in overrides if o.key_or_group == "experiment"), None)
-        asked = "" if any(str(o.value()) == name for o in overrides) else f", which experiment={experiment} asks for"
+        experiment = next(
+            (str(o.value()) for o in overrides if o.key_or_group == "experiment"), None
+        )
+        asked = (
+            ""
+            if any(str(o.value()) == name for o in overrides)
+            else f", which experiment={experiment} asks for"
+        )
         return f"{group}={name}{asked}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
     if "does not support sweep type" in first:
         searched = next((o.key_or_group for o in overrides if o.is_sweep_override()), "a key")
@@ -138,7 +159,8 @@ def _in_our_words(first: str, overrides: list[Override]) -> str:
 def _wrong_in_composition(overrides: list[Override]) -> str | None:
     """The first override of a group, or of a key, that does not exist."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        groups, values = [], []
+        groups = []
+        values = []
         for override in overrides:
             key = override.key_or_group
             if override.is_delete():
@@ -146,10 +168,17 @@ def _wrong_in_composition(overrides: list[Override]) -> str | None:
             if _options(key):
                 options = [*_options(key), *conf_folders.names(key)]
                 for choice in values_of(override):
-                    nested = isinstance(choice, str) and ".." not in choice and conf_folders.find(key, choice)
+                    nested = (
+                        isinstance(choice, str)
+                        and ".." not in choice
+                        and conf_folders.find(key, choice)
+                    )
                     if isinstance(choice, str) and choice not in options and not nested:
                         told = not_installed(key, choice)
-                        return told or f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
+                        return (
+                            told
+                            or f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
+                        )
                 groups.append(override)
             elif "/" in key and not key.startswith("hydra"):
                 return f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}"
@@ -177,17 +206,30 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
         return None
     if override.is_add():
         there = OmegaConf.select(cfg, key) is not None and not override.is_force_add()
-        return f"+{key}: is there already; write {key}=…" if there and not key.startswith("hydra") else None
+        return (
+            f"+{key}: is there already; write {key}=…"
+            if there and not key.startswith("hydra")
+            else None
+        )
     for kind in ("launcher", "sweeper"):
-        if key.startswith(f"hydra.{kind}.") and not any(o.key_or_group == f"hydra/{kind}" for o in groups):
+        if key.startswith(f"hydra.{kind}.") and not any(
+            o.key_or_group == f"hydra/{kind}" for o in groups
+        ):
             return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
     role, *keys = key.split(".")
     if role in CHOSEN and keys and cfg.get(role) is None:
-        return f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
-    if role in CHOSEN and isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
+        return (
+            f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
+        )
+    if (
+        role in CHOSEN
+        and isinstance(cfg.get(role), DictConfig)
+        and open_parts(cfg[role], role, keys)
+    ):
         return None  # of a part: checked where its class is known
     complaint = _wrong_key(key, cfg)
-    if complaint is None and isinstance(values_of(override)[0], str):  # the name of a part, of which keys may follow
+    # the name of a part, of which keys may follow
+    if complaint is None and isinstance(values_of(override)[0], str):
         try:
             OmegaConf.update(cfg, key, values_of(override)[0])
         except OmegaConfBaseException as error:

@@ -1,9 +1,13 @@
-"""What every composition is held to, in whatever process it happens: files that can be read, one component a role, no code
-that is not ours, no variable of the environment that is not ours.
+"""Restrictions on every composition, in any process.
 
-Hydra builds its launcher, its sweeper, its callbacks and Python's logging from what a config names, and would call any
-function; a config may come from somewhere else.  What others wrote runs through ``plugins`` alone, which the user names.
-Hydra has no hook for this: the one function that composes, and the one that reads a file, are wrapped."""
+A composition needs readable files and one component a role; it contains no foreign code
+and sets no foreign environment variable.
+
+Hydra builds its launcher, its sweeper, its callbacks and Python's logging from the
+names in a config, and would call any function; a config may come from somewhere else.
+Foreign code runs only through ``plugins``, which the user names.  Hydra has no hook for
+this, so the one function that composes and the one that reads a file are wrapped.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,8 @@ HYDRA_PLACES = {  # as conf/config.yaml has them
 }
 _ABSENT = object()
 
-_files: dict[tuple[str, str, int], ConfigResult] = {}  # what was read, by file and the time of its last change
+# what was read, by file and the time of its last change
+_files: dict[tuple[str, str, int], ConfigResult] = {}
 
 _compose_by_hydra = ConfigLoaderImpl.load_configuration
 _read_by_hydra = ConfigRepository.load_config
@@ -60,15 +65,23 @@ def install() -> None:
 @contextmanager
 def within() -> Iterator[None]:
     """Compositions in here are held to it; whoever uses Hydra and OmegaConf in the same process finds both as they were."""
-    wrapped = vars(ConfigLoaderImpl)["_apply_overrides_to_config"], vars(ConfigLoaderImpl)["load_configuration"]
-    read, resolver = ConfigRepository.load_config, BaseContainer._resolvers["oc.env"]
-    hydra, composed, version = GlobalHydra.instance().hydra, HydraConfig.instance().cfg, getbase()
+    wrapped = (
+        vars(ConfigLoaderImpl)["_apply_overrides_to_config"],
+        vars(ConfigLoaderImpl)["load_configuration"],
+    )
+    read = ConfigRepository.load_config
+    resolver = BaseContainer._resolvers["oc.env"]
+    hydra = GlobalHydra.instance().hydra
+    composed = HydraConfig.instance().cfg
+    version = getbase()
     GlobalHydra.instance().clear()
     install()
     try:
         yield
     finally:
-        for name, function in zip(("_apply_overrides_to_config", "load_configuration"), wrapped, strict=True):
+        for name, function in zip(
+            ("_apply_overrides_to_config", "load_configuration"), wrapped, strict=True
+        ):
             setattr(ConfigLoaderImpl, name, function)
         setattr(ConfigRepository, "load_config", read)  # noqa: B010
         BaseContainer._resolvers["oc.env"] = resolver
@@ -114,7 +127,11 @@ def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
 
 
 def _compose(
-    self: ConfigLoaderImpl, config_name: str | None, overrides: list[str], run_mode: RunMode, **how: bool
+    self: ConfigLoaderImpl,
+    config_name: str | None,
+    overrides: list[str],
+    run_mode: RunMode,
+    **how: bool,
 ) -> DictConfig:
     try:
         check_words(overrides)
@@ -124,12 +141,18 @@ def _compose(
         key, _, value = word.partition("=")
         if key.lstrip("+") in (*CHOSEN, "experiment") and value.startswith("["):
             swept = f"{key}={value.strip('[]')}"
-            raise ConfigError(f"{word}: a run has one {key.lstrip('+')}; -m {swept} runs one after the other")
-    experiments = [word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("experiment=")]
+            raise ConfigError(
+                f"{word}: a run has one {key.lstrip('+')}; -m {swept} runs one after the other"
+            )
+    experiments = [
+        word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("experiment=")
+    ]
     if len(experiments) > 1:
         swept = f"-m +experiment={','.join(experiments)}"
         names = ", ".join(experiments)
-        raise ConfigError(f"experiment: given twice ({names}), a run has one; {swept} runs one after the other")
+        raise ConfigError(
+            f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
+        )
     words, left_out = leave_out(overrides)
     cfg = _compose_by_hydra(self, config_name, words, run_mode, **how)
     for role in left_out & cfg.keys():  # of which an experiment has set keys
@@ -141,12 +164,14 @@ def _compose(
 
 
 def leave_out(overrides: list[str]) -> tuple[list[str], set[str]]:
-    """The overrides with ``attacker=null`` written as Hydra has it, ``~attacker``; and the roles left out.
+    """Overrides with ``attacker=null`` in Hydra's form, ``~attacker``; and the absent roles.
 
     Raises:
-        ConfigError: a role that no run can do without, or one of which a key is set too.
+        ConfigError: a required role is left out, or a role is left out and one of its keys
+            is set.
     """
-    words, left_out = list[str](), dict[str, str]()
+    words = list[str]()
+    left_out = dict[str, str]()
     for word in overrides:
         key, _, value = word.partition("=")
         role = key.lstrip("+~")
@@ -159,7 +184,9 @@ def leave_out(overrides: list[str]) -> tuple[list[str], set[str]]:
     for word in words:
         role = word.lstrip("+~").partition("=")[0].partition(".")[0]
         if role in left_out and "." in word.partition("=")[0]:
-            raise ConfigError(f"{word}: the {role} is left out by {left_out[role]}; give one of the two")
+            raise ConfigError(
+                f"{word}: the {role} is left out by {left_out[role]}; give one of the two"
+            )
     return [*words, *(f"~{role}" for role in left_out)], set(left_out)
 
 
@@ -177,8 +204,10 @@ def refuse_foreign_code(cfg: DictConfig) -> None:
                 f"{path}={value}: nothing is built from a _target_; choose a component by name, register yours with plugins=[…]"
             )
     if own.get("callbacks"):
-        raise ConfigError(f"hydra.callbacks.{next(iter(own['callbacks']))}: the runner calls nothing that a config names; "
-                          "register a component of yours with plugins=[…]")  # fmt: skip
+        raise ConfigError(
+            f"hydra.callbacks.{next(iter(own['callbacks']))}: the runner calls nothing that a config names; "
+            "register a component of yours with plugins=[…]"
+        )
     for part in ("launcher", "sweeper"):
         for path, value in _leaves(own.get(part), f"hydra.{part}"):
             if path.endswith("._target_") and not _is_installed(str(value)):
@@ -188,14 +217,19 @@ def refuse_foreign_code(cfg: DictConfig) -> None:
     for part in ("job_logging", "hydra_logging"):
         for path, value in _leaves(own.get(part), f"hydra.{part}"):
             if _calls(path.split(".")[-1], str(value)):
-                raise ConfigError(f"{path}={value}: logging is built from Python's own classes alone; leave it out")
+                raise ConfigError(
+                    f"{path}={value}: logging is built from Python's own classes alone; leave it out"
+                )
     if own and own["run"]["dir"] != ".":
-        raise ConfigError(f"hydra.run.dir={own['run']['dir']}: runs are recorded under output_dir; set output_dir=…")
+        raise ConfigError(
+            f"hydra.run.dir={own['run']['dir']}: runs are recorded under output_dir; set output_dir=…"
+        )
 
 
 def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
-    """Refuses a config file that sets variables of the environment, or places of Hydra's own files; the command line, whose
-    keys are ``given``, may.
+    """Refuse a config file that sets environment variables, or the paths of Hydra's files.
+
+    The command line may set them; its keys are ``given``.
 
     Raises:
         ConfigError: naming the key.
@@ -215,7 +249,9 @@ def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
         for part in above[1:]:
             value = value[part]
         if value.get(last) != usual and key not in given:
-            raise ConfigError(f"{key}={value.get(last)}: a config says nothing of Hydra's own files; set output_dir=…")
+            raise ConfigError(
+                f"{key}={value.get(last)}: a config says nothing of Hydra's own files; set output_dir=…"
+            )
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -228,15 +264,22 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _is_installed(target: str) -> bool:
-    """Whether a class is Hydra's, ours, or of a plug-in of Hydra that is installed: the package hydra_plugins may also lie in
-    a folder that happens to be on the path."""
+    """True if a class is Hydra's, ours, or from an installed plug-in of Hydra.
+
+    The installation matters because a folder on the path may also contain the package
+    hydra_plugins.
+    """
     if target == OWN_SWEEPER or target.startswith("hydra._internal.core_plugins."):
         return True
     parts = target.split(".")
-    spec = find_spec(".".join(parts[:2])) if len(parts) > 2 and parts[0] == "hydra_plugins" else None
+    spec = (
+        find_spec(".".join(parts[:2])) if len(parts) > 2 and parts[0] == "hydra_plugins" else None
+    )
     if spec is None:
         return False
-    where = [Path(place) for place in (*(spec.submodule_search_locations or ()), spec.origin) if place]
+    where = [
+        Path(place) for place in (*(spec.submodule_search_locations or ()), spec.origin) if place
+    ]
     libraries = [
         sysconfig.get_path("purelib"),
         sysconfig.get_path("platlib"),
@@ -247,7 +290,7 @@ def _is_installed(target: str) -> bool:
 
 
 def _calls(key: str, value: str) -> bool:
-    """Whether a value of Python's logging config has something called, or imported, that is not logging's own."""
+    """True if a value of Python's logging config calls or imports code outside logging."""
     if key in ("()", "class"):
         return not value.startswith(("logging.", "colorlog."))
     return value.startswith("ext://") and not value.startswith("ext://sys.")

@@ -1,4 +1,7 @@
-"""Files that keys of components name: what they hold is part of what a run is, so its config keeps their checksums."""
+"""Files that keys of components name.
+
+Their content is part of a run's identity, so the config keeps their checksums.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ def note_checksums(role: str, values: dict[str, Any]) -> None:
     """
     for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
         for key, checksum in known_keys(inner, part, where).reads.items():
-            asked, name = part.get(checksum), part.get(key)
+            asked = part.get(checksum)
+            name = part.get(key)
             if name is None:
                 if asked is not None:
                     raise ConfigError(
@@ -41,5 +45,11 @@ def _sha256(name: object, where: str) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        why = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
-        raise ConfigError(f"{where}={name}: {why}; name one, whole or as seen from {Path.cwd()}") from None
+        why = (
+            "no such file"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read ({error.strerror})"
+        )
+        raise ConfigError(
+            f"{where}={name}: {why}; name one, whole or as seen from {Path.cwd()}"
+        ) from None

@@ -1,7 +1,8 @@
-"""What the command line gives: overrides composed by Hydra, of which those of a part named there reach into it.
+"""Overrides from the command line, composed by Hydra; they can reach into named parts.
 
-``inference.training_attacker=pgd inference.training_attacker.steps=7``: a name has no keys of its own, so it is opened to
-``{name: pgd}`` before a key below it is set."""
+``inference.training_attacker=pgd inference.training_attacker.steps=7``: a name has no
+keys of its own, so it is opened to ``{name: pgd}`` before a key below it is set.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ from runner.mistakes import ConfigError
 
 def explicit_keys(overrides: list[str]) -> set[str]:
     """``a.b`` of every override ``a.b=…``."""
-    return {o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".") for o in overrides if "=" in o}
+    return {
+        o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".")
+        for o in overrides
+        if "=" in o
+    }
 
 
 def compose_in_full(overrides: list[str]) -> DictConfig:
@@ -35,7 +40,9 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
     reach_into_parts()
     guard.install()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return hydra_compose("config", overrides=[*search_path(), *overrides], return_hydra_config=True)
+        return hydra_compose(
+            "config", overrides=[*search_path(), *overrides], return_hydra_config=True
+        )
 
 
 def search_path() -> list[str]:
@@ -63,15 +70,22 @@ def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
 def open_parts(node: Any, role: str, keys: list[str]) -> bool:
     """Opens the names that lie on the way to a key below a component's mapping; whether it leads into a part of it."""
     try:
-        inner = known_keys(role, OmegaConf.to_container(node), role).holds.get(keys[0]) if len(keys) > 1 else None
+        inner = (
+            known_keys(role, OmegaConf.to_container(node), role).holds.get(keys[0])
+            if len(keys) > 1
+            else None
+        )
     except ConfigError:  # of a plug-in, which is not imported yet, or a mistake that is told later
         return False
     if inner is None or node.get(keys[0]) is None:
         return False
     key: str | int = keys[0]
-    holder, below = node, keys[1:]
+    holder = node
+    below = keys[1:]
     if isinstance(node[key], ListConfig) and below[0].isdigit() and int(below[0]) < len(node[key]):
-        holder, key, below = node[key], int(below[0]), below[1:]
+        holder = node[key]
+        key = int(below[0])
+        below = below[1:]
     if below and isinstance(holder[key], str):
         holder[key] = {"name": holder[key]}
     if not below or not isinstance(holder[key], DictConfig):
@@ -112,7 +126,13 @@ def _leave_out_part(node: Any, role: str, keys: list[str]) -> bool:
     Raises:
         ConfigError: the list has no such item."""
     for key in keys[:-1]:
-        node = node.get(key) if isinstance(node, DictConfig) else node[int(key)] if _is_item(node, key) else None
+        node = (
+            node.get(key)
+            if isinstance(node, DictConfig)
+            else node[int(key)]
+            if _is_item(node, key)
+            else None
+        )
     if isinstance(node, ListConfig):
         if not _is_item(node, keys[-1]):
             items = f"items 0 to {len(node) - 1}" if len(node) else "no items"
@@ -131,20 +151,26 @@ def _is_item(node: Any, key: str) -> bool:
 
 
 def _holds(node: DictConfig, role: str, keys: list[str]) -> bool:
-    """True if the last key of a component's mapping holds a component; that of a part is known where the part is."""
+    """True if the last key of a component's mapping holds a component.
+
+    A key of a nested part is looked up in the part's own mapping.
+    """
     try:
         values = OmegaConf.to_container(node)
         roles = [role] if len(keys) == 1 else list(ROLES)
         return any(
-            registry.exists(r, str(node.get("name"))) and keys[-1] in known_keys(r, values, r).holds for r in roles
+            registry.exists(r, str(node.get("name"))) and keys[-1] in known_keys(r, values, r).holds
+            for r in roles
         )
     except ConfigError:
         return False
 
 
 def _depth(override: Override) -> int:
-    """A part comes before the keys below it, in whatever order they were given; what is left out comes last, of a list from
-    its end."""
+    """Sort key: a part comes before the keys below it, in any given order.
+
+    Deletions come last; elements of a list are deleted from its end.
+    """
     role, *keys = override.key_or_group.split(".")
     if override.is_delete():
         return 100 + (-int(keys[-1]) if keys and keys[-1].isdigit() else 0)

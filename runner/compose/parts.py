@@ -1,9 +1,15 @@
-"""Components inside components: a key typed ``Attacker``, ``Model``, … holds one, a key typed ``list[Attacker]`` several.
+"""Components inside components.
 
-Written as a name, which takes every key from that component's own YAML, or as ``{name: pgd, steps: 100}``, which changes
-some.  The config of a run holds them in full, so that its record and its signature say all of what was run.
+A key typed ``Attacker``, ``Model``, … holds one, a key typed ``list[Attacker]``
+several.
 
-What a class declares is read from its text where it is built in, so that composing a config imports no torch."""
+A component is written as a name, which takes every key from its own YAML, or as
+``{name: pgd, steps: 100}``, which changes some.  The config of a run holds all parts in
+full, so that its record and its signature describe the whole run.
+
+Declarations of built-in classes are read from their text, so that composing a config
+imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a component's class without building it."""
+    """Facts about a component's class that are known without building it."""
 
     keys: frozenset[str]
     holds: dict[str, str]  # of the keys, those that hold components: their role
@@ -42,13 +48,15 @@ class Known:
 
 
 def known_keys(role: str, values: Any, where: str) -> Known:
-    """Of the class that ``name`` of a component's mapping stands for.
+    """Known facts about the class that ``name`` of a component's mapping refers to.
 
     Raises:
         ConfigError: there is no name, or no component of that name.
     """
     if not isinstance(values, dict) or "name" not in values:
-        raise ConfigError(f"{where}: must be chosen by name{nearest(str(values), registry.names(role))}")
+        raise ConfigError(
+            f"{where}: must be chosen by name{nearest(str(values), registry.names(role))}"
+        )
     name = str(values["name"])
     if not registry.exists(role, name):
         if file := conf_folders.find(role, name):
@@ -61,27 +69,41 @@ def known_keys(role: str, values: Any, where: str) -> Known:
         return _of_text(role, name, file)
     cls: type[Component] = registry.get(role, name)  # a plug-in, which is imported already
     bases = registry.ROLES[role].bases
-    if not any(base.__name__ in bases and base.__module__.startswith("components.") for base in cls.__mro__):
+    if not any(
+        base.__name__ in bases and base.__module__.startswith("components.") for base in cls.__mro__
+    ):
         raise ConfigError(
             f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
         )
-    numbers = numbers_of(cls) | {key for key in cls.threat_keys if declarations.of_numbers(_threat()[key])}
-    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers_of(cls), numbers)
+    numbers = numbers_of(cls) | {
+        key for key in cls.threat_keys if declarations.of_numbers(_threat()[key])
+    }
+    return Known(
+        cls.yaml_keys(),
+        held_roles(cls),
+        cls.shares,
+        cls.imports,
+        cls.reads,
+        integers_of(cls),
+        numbers,
+    )
 
 
 def _threat() -> dict[str, str]:
-    """Types, in words, of the keys beside an attacker's own."""
+    """Types, in words, of the keys next to an attacker's own."""
     return declarations.read_declaration("Grid", declarations.THREAT).fields
 
 
 def integers_of(cls: type[BaseModel]) -> frozenset[str]:
-    """Keys of a class whose numbers are integers."""
+    """Keys of a class that hold integers and no other numbers."""
     return frozenset(key for key, types in _types_of(cls).items() if types & {int, float} == {int})
 
 
 def numbers_of(cls: type[BaseModel]) -> frozenset[str]:
     """Keys of a class that hold numbers and no text of the user's own."""
-    return frozenset(key for key, types in _types_of(cls).items() if types & {int, float} and str not in types)
+    return frozenset(
+        key for key, types in _types_of(cls).items() if types & {int, float} and str not in types
+    )
 
 
 def _types_of(cls: type[BaseModel]) -> dict[str, set[type]]:
@@ -101,7 +123,8 @@ def _of_text(role: str, name: str, file: Path) -> Known:
     shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
     integers = frozenset(key for key, kind in own.fields.items() if declarations.of_integers(kind))
     numbers = frozenset(key for key, kind in own.fields.items() if declarations.of_numbers(kind))
-    keys, reads = frozenset({*own.fields, "name"}), own.facts.get("reads") or {}
+    keys = frozenset({*own.fields, "name"})
+    reads = own.facts.get("reads") or {}
     return Known(keys, own.holds, shares, imports, reads, integers, numbers)
 
 
@@ -115,12 +138,17 @@ def held_roles(cls: type[BaseModel]) -> dict[str, str]:
     }
 
     def role(annotation: Any) -> str | None:
-        """Of a base class, of a union or list of them, or of what a base class is narrowed to (``Model[P, M]``)."""
+        """Role of a base class, of a union or list of them, or of a narrowed one.
+
+        A narrowed base class is one such as ``Model[P, M]``.
+        """
         bases = annotation.__mro__ if isinstance(annotation, type) else ()
         found = [role_of.get((base.__module__, base.__name__)) for base in bases]
         return next((r for r in [*found, *(role(a) for a in get_args(annotation))] if r), None)
 
-    return {key: found for key, field in cls.model_fields.items() if (found := role(field.annotation))}
+    return {
+        key: found for key, field in cls.model_fields.items() if (found := role(field.annotation))
+    }
 
 
 def whole(value: Any) -> Any:
@@ -147,7 +175,9 @@ def parse_ratio(value: Any, where: str) -> Any:
     except ValueError:
         return value
     if below == 0:
-        raise ConfigError(f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255")
+        raise ConfigError(
+            f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255"
+        )
     return above / below if math.isfinite(above / below) else value
 
 
@@ -163,20 +193,27 @@ def with_numbers(role: str, values: Any, where: str) -> Any:
         return values
     own = known_keys(role, values, role)
     found = {
-        key: parse_ratio(value, f"{where}.{key}") if key in own.numbers else value for key, value in values.items()
+        key: parse_ratio(value, f"{where}.{key}") if key in own.numbers else value
+        for key, value in values.items()
     }
     found = {key: whole(value) if key in own.integers else value for key, value in found.items()}
-    held = {key: with_numbers(inner, found[key], f"{where}.{key}") for key, inner in own.holds.items() if key in found}
+    held = {
+        key: with_numbers(inner, found[key], f"{where}.{key}")
+        for key, inner in own.holds.items()
+        if key in found
+    }
     return found | held
 
 
 def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
-    """A component's mapping, with those inside it in full.
+    """Full mapping of a component and of the components inside it.
 
-    A component whose class ``shares`` keys gives its own values of these to those inside it that have such a key.
+    A component class that ``shares`` keys passes its own values of these to the components
+    inside it that have such a key.
 
     Raises:
-        ConfigError: a name that does not exist, or something that is neither a name nor a mapping with one.
+        ConfigError: a name that does not exist, or a value that is neither a name nor a
+            mapping with one.
     """
     own = known_keys(role, values, where)
     shared = {key: values[key] for key in own.shares if key in values}
@@ -188,14 +225,20 @@ def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
         given = {"name": value} if isinstance(value, str) else value
         keys = known_keys(inner, given, path).keys
-        part = component_defaults(inner, given["name"]) | {k: v for k, v in shared.items() if k in keys} | given
+        part = (
+            component_defaults(inner, given["name"])
+            | {k: v for k, v in shared.items() if k in keys}
+            | given
+        )
         return fill_in(inner, with_numbers(inner, part, path), path)
 
-    return values | {k: one(r, values[k], f"{where}.{k}") for k, r in own.holds.items() if k in values}
+    return values | {
+        k: one(r, values[k], f"{where}.{k}") for k, r in own.holds.items() if k in values
+    }
 
 
 def component_defaults(role: str, name: str) -> dict[str, Any]:
-    """What the YAML of a component holds; nothing where it has none."""
+    """Content of a component's YAML; empty if it has no YAML."""
     file = conf_folders.find(role, name)
     return {} if file is None else copy.deepcopy(_read_yaml(file, file.stat().st_mtime_ns))
 
@@ -211,10 +254,14 @@ def _read_yaml(file: Path, changed: int) -> dict[str, Any]:
 
 def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
     """Every component inside a full mapping: the key that holds it, its role and its name."""
-    yield from ((path, inner, part["name"]) for path, inner, part in parts_inside(role, values, where))
+    yield from (
+        (path, inner, part["name"]) for path, inner, part in parts_inside(role, values, where)
+    )
 
 
-def parts_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def parts_inside(
+    role: str, values: dict[str, Any], where: str
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The same with the mapping of each."""
     for key, inner in known_keys(role, values, where).holds.items():
         for path, part in each(values.get(key), f"{where}.{key}"):
@@ -224,5 +271,9 @@ def parts_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tupl
 
 
 def each(value: Any, where: str) -> list[tuple[str, Any]]:
-    """What a key holds, one part or a list of them, each with its path."""
-    return [(f"{where}.{i}", part) for i, part in enumerate(value)] if isinstance(value, list) else [(where, value)]
+    """Parts that a key holds, one or a list of them, each with its path."""
+    return (
+        [(f"{where}.{i}", part) for i, part in enumerate(value)]
+        if isinstance(value, list)
+        else [(where, value)]
+    )

@@ -1,6 +1,10 @@
-"""A composed config understood: smoke overrides applied, parts in full, run-level keys checked.
+"""Resolution of a composed config.
 
-No component is built here and torch is not imported, so that a run that is done can say so at once."""
+Smoke overrides are applied, parts are filled in and run-level keys are checked.
+
+No component is built here and torch is not imported, so that a run that is done can be
+reported immediately.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,8 @@ class Resolved:
     overrides: list[str] = field(
         default_factory=list, kw_only=True
     )  # ``key=value`` as asked for: what runs are called by
-    explicit: frozenset[str] = field(default=frozenset(), kw_only=True)  # keys set on the command line
+    # keys set on the command line
+    explicit: frozenset[str] = field(default=frozenset(), kw_only=True)
     given: dict[str, dict[str, Any]] = field(
         default_factory=dict, kw_only=True
     )  # keys of each role as composed, before
@@ -63,7 +68,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Identified(Resolved):
-    """A config whose data are named: it has an identity, and a folder for its record."""
+    """A config with named data: it has an identity, and a folder for its record."""
 
     data: str  # the data's own name ("sarcos-sim" is never "sarcos")
     signature: str
@@ -80,12 +85,20 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
         out = dict(base)
         for key, value in over.items():
             here = f"{path}.{key}" if path else key
-            if here in explicit and not isinstance(value, dict):  # model=smdgp chooses a model, not its keys
+            # model=smdgp chooses a model, not its keys
+            if here in explicit and not isinstance(value, dict):
                 continue
-            if here in CHOSEN and base.get(key) is None and isinstance(value, dict) and "name" not in value:
+            if (
+                here in CHOSEN
+                and base.get(key) is None
+                and isinstance(value, dict)
+                and "name" not in value
+            ):
                 continue  # left out, by the user
             out[key] = (
-                merge(out[key], value, here) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+                merge(out[key], value, here)
+                if isinstance(value, dict) and isinstance(out.get(key), dict)
+                else value
             )
         return out
 
@@ -98,12 +111,22 @@ def _with_numbers(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a ratio is divided by zero.
     """
-    run_level = {key: parse_ratio(config[key], key) for key in numbers_of(Settings) if key in config}
-    run_level |= {key: whole(value) for key, value in run_level.items() if key in integers_of(Settings)}
-    return config | run_level | {role: with_numbers(role, config[role], role) for role in CHOSEN if role in config}
+    run_level = {
+        key: parse_ratio(config[key], key) for key in numbers_of(Settings) if key in config
+    }
+    run_level |= {
+        key: whole(value) for key, value in run_level.items() if key in integers_of(Settings)
+    }
+    return (
+        config
+        | run_level
+        | {role: with_numbers(role, config[role], role) for role in CHOSEN if role in config}
+    )
 
 
-def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[str]) -> dict[str, Any]:
+def _in_full(
+    role: str, values: dict[str, Any], explicit: set[str], notes: list[str]
+) -> dict[str, Any]:
     """A role's mapping in full.  Where the user took another component than the experiment's own, what the experiment had
     set for its own and the other does not know is left out, and said so."""
     if role in explicit:
@@ -118,26 +141,35 @@ def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[
     return fill_in(role, values, role)
 
 
-def refuse_unknown_defaults(role: str, name: str, foreign: list[str], keys: Collection[str]) -> None:
+def refuse_unknown_defaults(
+    role: str, name: str, foreign: list[str], keys: Collection[str]
+) -> None:
     """Refuses keys that a component's own YAML has and its class lacks.
 
     Raises:
         ConfigError: there is one; with the file.
     """
-    file, defaults = conf_folders.find(role, name), component_defaults(role, name)
+    file = conf_folders.find(role, name)
+    defaults = component_defaults(role, name)
     for key in foreign:
         if key in defaults and file is not None:
-            raise ConfigError(f"{shown_path(file)}: {key}: unknown key of {role}={name}{nearest(key, keys)}")
+            raise ConfigError(
+                f"{shown_path(file)}: {key}: unknown key of {role}={name}{nearest(key, keys)}"
+            )
 
 
-def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Resolved:
-    """A composed config in full.
+def resolve(
+    cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None
+) -> Resolved:
+    """Resolve a composed config in full.
 
-    ``experiment`` is the name of the experiment chosen (None: composed by hand); ``explicit`` the keys set on the
-    command line, which smoke overrides leave alone (None: they have been applied already, as in a record's config).
+    ``experiment`` is the name of the experiment chosen (None: composed by hand);
+    ``explicit`` the keys set on the command line, which smoke overrides leave unchanged
+    (None: they have been applied already, as in a record's config).
 
     Raises:
-        ConfigError: any mistake that shows without building a component, in one to three lines.
+        ConfigError: any error detectable without building a component, in one to three
+            lines.
     """
     try:
         config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
@@ -165,7 +197,9 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     for table in settings.paper_tables:
         if conf_folders.find("published", table) is None:
-            raise ConfigError(f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}")
+            raise ConfigError(
+                f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}"
+            )
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
     given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
@@ -183,7 +217,8 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
         if config.get(role) is not None:
             refuse_untrusted(role, config[role], settings.plugins)
             note_checksums(role, config[role])
-    overrides, keys = _asked_for(config, explicit or set()), frozenset(explicit or ())
+    overrides = _asked_for(config, explicit or set())
+    keys = frozenset(explicit or ())
     return Resolved(settings, config, notes, overrides=overrides, explicit=keys, given=given)
 
 
@@ -196,7 +231,9 @@ def _refuse_large(value: Any, path: str = "") -> None:
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             _refuse_large(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
-        raise ConfigError(f"{path}={as_written(value)}: too large, must be at most 2^63 - 1 = {LARGEST}")
+        raise ConfigError(
+            f"{path}={as_written(value)}: too large, must be at most 2^63 - 1 = {LARGEST}"
+        )
 
 
 def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:
@@ -216,7 +253,9 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
                 )
             before, _, last = module.rpartition(".")
             if not colon and before in plugins and module not in plugins:
-                raise ConfigError(f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}")
+                raise ConfigError(
+                    f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}"
+                )
             if module not in (*plugins, OWN_GAMES):
                 raise ConfigError(
                     f"{where}.{key}={part.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
@@ -224,7 +263,7 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
 
 
 def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
-    """What was set on the command line and can change a number, as it was understood."""
+    """Command-line settings, as resolved, that can change a number."""
     found = []
     for name in sorted(explicit):
         value: Any = config
@@ -232,7 +271,9 @@ def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
             value = value.get(word) if isinstance(value, dict) else None
         if value is not None and name.split(".")[0] not in NOT_SIGNED:
             is_component = isinstance(value, dict) and "name" in value
-            shown = value["name"] if is_component else json.dumps(value, ensure_ascii=False).strip('"')
+            shown = (
+                value["name"] if is_component else json.dumps(value, ensure_ascii=False).strip('"')
+            )
             found.append(f"{name}={shown}")
     return found
 

@@ -15,41 +15,67 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeIn
 NAME_BYTES = 255  # that the name of a file or a folder may have
 # What cannot change a number: paths, logging, and what only says what to do with a result.
 NOT_SIGNED = {
-    "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
-    "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment", "keep_diff",
+    "data_dir",
+    "output_dir",
+    "offline",
+    "fresh",
+    "objective",
+    "paper_tables",
+    "description",
+    "smoke_overrides",
+    "checkpoint_every",
+    "tracking",
+    "tracking_checkpoints",
+    "hydra",
+    "experiment",
+    "keep_diff",
     "keep_predictions",
-}  # fmt: skip
+}
 # Keys that came later, of components at any depth or, after its name and a dot, of one component alone, at the defaults that
 # mean what was done before there were any.
 UNSAID: dict[str, Any] = {
-    "precision": "full", "collapse": "none", "alphas": [],
-    "csv.standardise": True, "csv.bounds": None, "csv.image_shape": None,
+    "precision": "full",
+    "collapse": "none",
+    "alphas": [],
+    "csv.standardise": True,
+    "csv.bounds": None,
+    "csv.image_shape": None,
     "module.outputs": None,
-    "csv.exclude": [], "csv.decimal": None, "csv.encoding": None,
-    "csv_series.date_format": None, "csv_series.exclude": [], "csv_series.decimal": None, "csv_series.encoding": None,
-}  # fmt: skip
+    "csv.exclude": [],
+    "csv.decimal": None,
+    "csv.encoding": None,
+    "csv_series.date_format": None,
+    "csv_series.exclude": [],
+    "csv_series.decimal": None,
+    "csv_series.encoding": None,
+}
 
 
 def a_device(device: str) -> str:
-    """A device by its name.
+    """Device name, validated.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it does not name a device.
     """
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise ValueError(f"device={device}: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)")
+        raise ValueError(
+            f"device={device}: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)"
+        )
     return device
 
 
 def a_folder(path: str) -> str:
-    """The path of a folder; ~ is the user's own, which shells leave as it stands after "=".
+    """Path of a folder; ~ is the user's own, which shells do not expand after "=".
 
     Raises:
-        ValueError: it is empty, or no path that a disk can have."""
+        ValueError: it is empty, or not a path that a disk can have.
+    """
     if not path.strip() or "\0" in path:
         raise ValueError(f"{path!r} is no folder; give its path, . is the present one")
     if any(len(os.fsencode(part)) > NAME_BYTES for part in Path(path).parts):
-        raise ValueError(f"{path[:60]}… is no folder; a name in it is longer than {NAME_BYTES} bytes")
+        raise ValueError(
+            f"{path[:60]}… is no folder; a name in it is longer than {NAME_BYTES} bytes"
+        )
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
@@ -67,13 +93,15 @@ class Settings(BaseModel):
     checkpoint_every: PositiveInt
     device: Annotated[str, AfterValidator(a_device)]
     dtype: Literal["float64", "float32"]
-    threads: Annotated[int, Field(gt=0, le=1024)]  # torch itself takes any number, and some stop the process
+    # torch itself takes any number, and some stop the process
+    threads: Annotated[int, Field(gt=0, le=1024)]
     smoke: bool
     smoke_overrides: dict[str, Any]
     debug: Literal["overfit", "profile"] | None
     objective: str | None
     side_by_side: bool = False  # records from before the key have none
-    validation: Annotated[float, Field(gt=0, lt=1)] | None = None  # records from before the key have none
+    # records from before the key have none
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
     fresh: bool
     offline: bool
     tracking: bool
@@ -87,14 +115,15 @@ class Settings(BaseModel):
 
 
 def that_count(overrides: Iterable[str]) -> list[str]:
-    """Those of overrides ("key=value") that can change a number."""
+    """Overrides ("key=value") that can change a number."""
     return [word for word in overrides if re.split(r"[.=]", word.lstrip("+~"))[0] not in NOT_SIGNED]
 
 
 def sign(config: dict[str, Any], data: str) -> str:
     """Hash of the resolved config less what cannot change a number, and of the data's own name."""
     signed = {k: v for k, v in config.items() if k not in NOT_SIGNED} | {"data": data}
-    if signed.get("validation") is None:  # nothing is held out, as in the records from before the key
+    # nothing is held out, as in the records from before the key
+    if signed.get("validation") is None:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
@@ -106,5 +135,9 @@ def _as_before(value: Any) -> Any:
     """A config less the keys of ``UNSAID`` that have their defaults: the records from before these keys have none."""
     if isinstance(value, dict):
         keys = {k: k if k in UNSAID else f"{value.get('name')}.{k}" for k in value}
-        return {k: _as_before(v) for k, v in value.items() if keys[k] not in UNSAID or v != UNSAID[keys[k]]}
+        return {
+            k: _as_before(v)
+            for k, v in value.items()
+            if keys[k] not in UNSAID or v != UNSAID[keys[k]]
+        }
     return [_as_before(v) for v in value] if isinstance(value, list) else value

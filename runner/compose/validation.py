@@ -1,4 +1,7 @@
-"""What pydantic complains of, in the user's terms: the key, its value, what it must be."""
+"""Validation errors of pydantic in the user's terms.
+
+A message gives the key, its value and the allowed values.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ LONGEST = 10**20  # of an integer that is told with all its digits
 B = TypeVar("B", bound=BaseModel)
 
 
-def validate_model(build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None) -> B:
+def validate_model(
+    build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None
+) -> B:
     """The model that ``values`` of the config's key ``where`` make; ``keys`` are all that may be given there.
 
     Raises:
@@ -28,7 +33,9 @@ def validate_model(build: type[B], values: dict[str, Any], where: str, keys: Ite
         # A union complains once per member: the first line for each key is kept, of a number the one that is about numbers.
         for error in sorted(errors.errors(), key=_aside):
             key = str(error["loc"][0]) if error["loc"] else ""
-            found.setdefault(key, _complaint(where, error, known) + _of_plugin(build, error["type"]))
+            found.setdefault(
+                key, _complaint(where, error, known) + _of_plugin(build, error["type"])
+            )
         raise ConfigError("\n".join(list(found.values())[:3])) from None
 
 
@@ -46,48 +53,74 @@ def as_written(value: Any) -> str:
 
 
 def _of_plugin(build: type[BaseModel], kind: str) -> str:
-    """Where the class of a user is written, with a key that its YAML, or the class, lacks; "" for one of ours."""
-    if build.__module__.partition(".")[0] in ("components", "runner") or kind not in ("missing", "extra_forbidden"):
+    """Location of a user's class if it, or its YAML, lacks a key; "" for one of ours."""
+    if build.__module__.partition(".")[0] in ("components", "runner") or kind not in (
+        "missing",
+        "extra_forbidden",
+    ):
         return ""
     from components.contracts.user_code import line_of
 
-    fix = "add it to its YAML" if kind == "missing" else "its YAML and its class must have the same keys"
+    fix = (
+        "add it to its YAML"
+        if kind == "missing"
+        else "its YAML and its class must have the same keys"
+    )
     return f" (class {build.__name__}: {line_of(build)}; {fix})"
 
 
 def _aside(error: Mapping[str, Any]) -> bool:
-    """Whether it says of a number that it is not one of some words."""
+    """True if the error says that a number is not one of some words."""
     return error["type"] == "literal_error" and isinstance(error.get("input"), int | float)
 
 
 def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     """One pydantic error as one line."""
     # Members of a union are no keys: function-after[…], constrained-float, a class.
-    path = ".".join(str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p)))
-    kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
+    path = ".".join(
+        str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p))
+    )
+    kind = error["type"]
+    context = error.get("ctx", {})
+    given = error.get("input")
     value = as_written(given)
     if kind == "extra_forbidden":
         return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
     if kind == "missing":
         return f"{path}: missing; give it a value"
-    bounds = {"greater_than": (">", "gt"), "greater_than_equal": ("≥", "ge"), "less_than": ("<", "lt"),
-              "less_than_equal": ("≤", "le")}  # fmt: skip
+    bounds = {
+        "greater_than": (">", "gt"),
+        "greater_than_equal": ("≥", "ge"),
+        "less_than": ("<", "lt"),
+        "less_than_equal": ("≤", "le"),
+    }
     if kind in bounds:
         sign, key = bounds[kind]
         return f"{path}={value}: out of range, must be {sign} {context[key]:g}"
     if kind == "literal_error":
-        expected = [w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")]
+        expected = [
+            w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")
+        ]
         return f"{path}={value}: not one of {' | '.join(expected)}" + (
-            nearest(given, expected) if isinstance(given, str) and "did you" in nearest(given, expected) else ""
+            nearest(given, expected)
+            if isinstance(given, str) and "did you" in nearest(given, expected)
+            else ""
         )
     if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key
         message = str(context["error"])
         if not where:
             return message if message.startswith(path) else f"{path}: {message}"
         return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
-    names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
-             "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer",
-             "finite_number": "a finite number"}  # fmt: skip
+    names = {
+        "int_type": "an integer",
+        "float_type": "a number",
+        "bool_type": "true or false",
+        "string_type": "a word",
+        "list_type": "a list [a, b, …]",
+        "dict_type": "a mapping {a: b}",
+        "int_from_float": "an integer",
+        "finite_number": "a finite number",
+    }
     if kind in names:
         return f"{path}={value}: must be {names[kind]}"
     return f"{path}={value}: {error['msg'][0].lower()}{error['msg'][1:]}"

@@ -1,1 +1,1 @@
-"""Files as they lie on a disk: plain ones alone, YAML with its comments, and how much of it is read."""
+"""Files on a disk: plain files only, YAML with its comments, and read limits."""

@@ -1,4 +1,7 @@
-"""Files of records, which somebody else may have made: pipes and devices, whose reading never ends, are refused."""
+"""Files of records, which another program may have made.
+
+Pipes and devices, which can be read without end, are refused.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import BinaryIO
 
 
 class NotPlainFileError(OSError):
-    """What lies at a path is a pipe, a device or a folder."""
+    """The path leads to a pipe, a device or a folder."""
 
 
 def open_plain(path: Path) -> BinaryIO:
@@ -17,16 +20,18 @@ def open_plain(path: Path) -> BinaryIO:
 
     Raises:
         OSError: it cannot be opened.
-        NotPlainFileError: it is none."""
+        NotPlainFileError: it is not a plain file.
+    """
     if not stat.S_ISREG(path.stat().st_mode):
         raise NotPlainFileError(errno.EINVAL, "no plain file", str(path))
     return path.open("rb")
 
 
 def read_plain(path: Path) -> bytes:
-    """What a file holds.
+    """Content of a file.
 
     Raises:
-        OSError: as ``open_plain``."""
+        OSError: as ``open_plain``.
+    """
     with open_plain(path) as file:
         return file.read()

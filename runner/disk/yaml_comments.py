@@ -8,13 +8,14 @@ from typing import Any
 
 import yaml
 
-Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader  # the C parser is ten times faster
+# the C parser is ten times faster
+Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 Dumper = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a file: dotted path, value as it stands there, and the comment beside and above it."""
+    """One key of a file: dotted path, literal value, and its comments on the line and above."""
 
     path: str
     text: str
@@ -28,7 +29,8 @@ def _comment(line: str) -> str:
 
 class _Reader:
     def __init__(self, text: str):
-        self.text, self.lines = text, text.splitlines()
+        self.text = text
+        self.lines = text.splitlines()
         self.keys: list[Key] = []
 
     def _inline(self, line: int, column: int) -> tuple[str, int]:
@@ -56,7 +58,11 @@ class _Reader:
         """Lines that go on with an inline comment, which stand under its sign."""
         found: list[str] = []
         for text in self.lines[line + 1 :]:
-            if column > 0 and text.strip().startswith("#") and len(text) - len(text.lstrip()) == column:
+            if (
+                column > 0
+                and text.strip().startswith("#")
+                and len(text) - len(text.lstrip()) == column
+            ):
                 found.append(_comment(text))
             else:
                 break
@@ -67,12 +73,16 @@ class _Reader:
             path = f"{prefix}{key.value}"
             nested = isinstance(value, yaml.MappingNode) and not value.flow_style
             empty = value.start_mark.index == value.end_mark.index
-            block = nested or empty or (isinstance(value, yaml.SequenceNode) and not value.flow_style)
+            block = (
+                nested or empty or (isinstance(value, yaml.SequenceNode) and not value.flow_style)
+            )
             mark = key.end_mark if block else value.end_mark
             inline, column = self._inline(mark.line, mark.column)
             words = [*self._above(key.start_mark.line, key.start_mark.column), inline]
             words += self._below(mark.line, column)
-            self.keys.append(Key(path, self._to_text(value, block), " ".join(w for w in words if w), nested))
+            self.keys.append(
+                Key(path, self._to_text(value, block), " ".join(w for w in words if w), nested)
+            )
             if isinstance(value, yaml.MappingNode) and nested:
                 self.read(value, f"{path}.")
 
@@ -81,7 +91,9 @@ class _Reader:
             return ""
         if isinstance(value, yaml.SequenceNode) and block:
             content = yaml.constructor.SafeConstructor().construct_object(value, deep=True)
-            return yaml.safe_dump(content, default_flow_style=True, width=10_000, allow_unicode=True).strip()
+            return yaml.safe_dump(
+                content, default_flow_style=True, width=10_000, allow_unicode=True
+            ).strip()
         if isinstance(value, yaml.ScalarNode) and value.style in ("|", ">"):
             return " ".join(value.value.split())
         return " ".join(self.text[value.start_mark.index : value.end_mark.index].split()) or "null"

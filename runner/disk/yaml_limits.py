@@ -1,8 +1,11 @@
-"""Limits of what others wrote: values, depth and digits of YAML, aliases written out, before any of it is built.
+"""Limits for foreign YAML, checked before any of it is built.
 
-A file of some hundred bytes can stand for more values than a machine holds: ``a: &a [x, x]``, ``b: &b [*a, *a]``, …
-PyYAML's events neither follow aliases nor recurse, so that they are counted here, and reading stops at the first that is
-too many."""
+They bound its values, depth and digits, with aliases expanded.
+
+A file of some hundred bytes can stand for more values than a machine holds:
+``a: &a [x, x]``, ``b: &b [*a, *a]``, …  PyYAML's events neither follow aliases nor
+recurse, so they are counted here, and reading ends at the first value over a limit.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ class YamlLimitError(yaml.YAMLError):
 
     def __init__(self, problem: str, line: int = 0):
         super().__init__(problem)
-        self.problem, self.line = problem, line
+        self.problem = problem
+        self.line = line
 
 
 @dataclass
@@ -67,7 +71,8 @@ def check_text(text: str, most: int = MOST_VALUES) -> None:
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.CollectionStartEvent):
             nodes.append(_Node(event.anchor, isinstance(event, yaml.MappingStartEvent)))
-            total, height = total + 1, 0
+            total = total + 1
+            height = 0
         elif isinstance(event, yaml.CollectionEndEvent):
             node = nodes.pop()
             if node.anchor:
@@ -76,14 +81,20 @@ def check_text(text: str, most: int = MOST_VALUES) -> None:
             continue
         elif isinstance(event, yaml.ScalarEvent):
             if event.implicit[0] and DIGITS.fullmatch(event.value):
-                raise YamlLimitError(f"a number of {len(event.value):,} digits; put it in quotes, or write less", line)
+                raise YamlLimitError(
+                    f"a number of {len(event.value):,} digits; put it in quotes, or write less",
+                    line,
+                )
             if event.anchor:
                 extents[event.anchor] = 1, 0
             _add(nodes, 1, 0)
-            total, height = total + 1, 0
+            total = total + 1
+            height = 0
         elif isinstance(event, yaml.AliasEvent):
             if any(node.anchor == event.anchor for node in nodes):
-                raise YamlLimitError(f"*{event.anchor} holds itself; write it without the alias", line)
+                raise YamlLimitError(
+                    f"*{event.anchor} holds itself; write it without the alias", line
+                )
             values, height = extents.get(str(event.anchor), (1, 0))
             _add(nodes, values, height)
             total += values
@@ -120,7 +131,10 @@ def check_file(path: Path, most: int = MOST_VALUES) -> str:
 
 
 def read_yaml(path: Path, most: int = MOST_VALUES) -> Any:
-    """What a YAML file holds.  Raises as ``check_file``; of a date that no calendar has too."""
+    """Content of a YAML file.
+
+    Raises as ``check_file``, and also for an impossible date.
+    """
     text = check_file(path, most)
     try:
         return yaml.load(text, Loader=Loader)
@@ -148,7 +162,10 @@ def check_values(values: object, most: int = MOST_VALUES) -> None:
 
 
 def _inner(value: object) -> list[object]:
-    """What a dict or list holds; nothing of anything else, and of a list of numbers or words."""
+    """Values of a dict, or nested containers of a list; empty for anything else.
+
+    A list of numbers or words has none.
+    """
     if isinstance(value, Mapping):
         return list(value.values())
     if isinstance(value, list | tuple):
@@ -157,7 +174,7 @@ def _inner(value: object) -> list[object]:
 
 
 def check_words(words: Iterable[str]) -> None:
-    """Refuses words of a command line whose brackets are too deep for Hydra's grammar.
+    """Refuse command-line words with brackets nested too deep for Hydra's grammar.
 
     Raises:
         YamlLimitError: naming the key.

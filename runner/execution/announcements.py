@@ -18,7 +18,7 @@ TITLES: dict[type[Warning], str] = {
 
 
 class Announcements:
-    """What a run has been told by its components; warnings of others pass through."""
+    """Warnings that a run's components have raised; other warnings pass through."""
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
@@ -26,18 +26,24 @@ class Announcements:
 
     @contextmanager
     def shown_once(self, shortfalls: bool = True) -> Iterator[None]:
-        """Shows the warnings of components that are raised inside, but those of a shortfall where they are no news."""
+        """Show component warnings raised inside, except shortfall warnings that are not news."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            ours = issubclass(warning.category, tuple(TITLES)) or "components" in str(warning.filename)
+            ours = issubclass(warning.category, tuple(TITLES)) or "components" in str(
+                warning.filename
+            )
             if issubclass(warning.category, Shortfall) and not shortfalls:
                 continue
             if not ours:
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
             elif issubclass(warning.category, NotShown):
                 self.left_out.append(str(warning.message))
             elif str(warning.message) not in self.shown:
                 self.shown.add(str(warning.message))
-                console.announce(TITLES.get(warning.category, warning.category.__name__), str(warning.message))
+                console.announce(
+                    TITLES.get(warning.category, warning.category.__name__), str(warning.message)
+                )

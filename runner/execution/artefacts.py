@@ -1,4 +1,4 @@
-"""Figures, tables and references of a run, written beside its record."""
+"""Figures, tables and references of a run, written next to its record."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def left_out_on_error(what: str) -> Iterator[None]:
-    """What cannot be written in here is left out with a ``NotShown`` warning; a disk that refuses to write is no such case.
+    """Leave out an artefact that fails inside this context, with a ``NotShown`` warning.
+
+    A disk that refuses to write is not such a case.
 
     Raises:
-        OSError: the disk is full, or the folder cannot be written."""
+        OSError: the disk is full, or the folder cannot be written.
+    """
     try:
         yield
     except OSError:
@@ -42,7 +45,9 @@ def left_out_on_error(what: str) -> Iterator[None]:
         warn_not_shown(what, error)
 
 
-def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job) -> None:
+def write_artefacts(
+    folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job
+) -> None:
     """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
     if figures:
         from components.figures.labels import readable  # no figure, no matplotlib
@@ -50,12 +55,15 @@ def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any
         (folder / "figures").mkdir(exist_ok=True)
         with left_out_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")
-            path.unlink(missing_ok=True)  # of an earlier run: it is not this one's, should this one fail
+            # of an earlier run: it is not this one's, should this one fail
+            path.unlink(missing_ok=True)
             readable(figure).savefig(path, dpi=150)
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
         with left_out_on_error(f"table {name}"):
-            table_as_words(table).to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
+            table_as_words(table).to_csv(
+                inside(folder / "tables", f"{name}.csv", "table"), index=False
+            )
     (folder / "references.bib").write_text(references(job))
 
 
@@ -68,11 +76,13 @@ def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
 
 
 def predictions_of(folder: Path, replicate: int) -> Path:
-    """Where a run keeps what a replicate predicts of the test rows."""
+    """File of a replicate's predictions of the test rows."""
     return folder / "predictions" / f"{replicate}.csv"
 
 
-def write_predictions(folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng) -> None:
+def write_predictions(
+    folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng
+) -> None:
     """``predictions/<replicate>.csv``, which reports of studies measure distances between; of replicates side by side all."""
     from components.evaluation.predictions import predicted_table
 
@@ -91,17 +101,26 @@ def write_predictions(folder: Path, replicate: int, problem: Problem, posterior:
 
 
 def as_table(checks: Sequence[Check]) -> pd.DataFrame:
-    """Checks as a table like that of an attack's: check, passed (empty: not checked), detail."""
+    """Table of checks, in an attack's format: check, passed (empty: not checked), detail."""
     import pandas as pd
 
     return pd.DataFrame([tuple(check) for check in checks], columns=["check", "passed", "detail"])
 
 
 def references(job: Job) -> str:
-    """BibTeX of what the components' ``Source:`` lines name."""
+    """BibTeX of the works named in the components' ``Source:`` lines."""
     chosen = {(role, name) for role, name in job.choice.items() if name}
     for role in job.choice:
         if job.config.get(role):
-            chosen |= {(inner, name) for _, inner, name in names_inside(role, job.config[role], role)}
-    sources = [entry.source for role, name in chosen for entry in registry.catalogue(role) if entry.name == name]
-    return "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"
+            chosen |= {
+                (inner, name) for _, inner, name in names_inside(role, job.config[role], role)
+            }
+    sources = [
+        entry.source
+        for role, name in chosen
+        for entry in registry.catalogue(role)
+        if entry.name == name
+    ]
+    return (
+        "\n\n".join(entry.body for entry in cited_entries("; ".join(sources), BIBLIOGRAPHY)) + "\n"
+    )

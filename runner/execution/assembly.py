@@ -26,12 +26,14 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
 def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
-    """The dataset's problem with so many replicates at once, under attack where that is contamination, with its attacker
-    where that is evasion.
+    """Problem of the dataset, with ``at_once`` replicates.
+
+    A contamination attack is applied to it; for evasion the problem includes the attacker.
 
     Raises:
-        RunFailure: another dataset was loaded than was announced.
-        ConfigError, Misfit: the attacker's sizes or the mode do not fit the problem, or its replicates not each other.
+        RunFailure: the loaded dataset differs from the announced one.
+        ConfigError, Misfit: the attacker's sizes or the mode do not fit the problem, or its
+            replicates do not fit each other.
     """
     if not job.side_by_side:
         return _load(job, rng, at_once)
@@ -40,11 +42,12 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
 
 def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
-    """The model of a problem, or one of each of the replicates that are side by side.
+    """Model of a problem, or one for each replicate if replicates are side by side.
 
     Raises:
-        Misfit: its states or observations are not as many as those of the data; a plug-in's answers a row by others, or gives
-            probabilities where logits belong.
+        Misfit: the number of its states or observations differs from the data's; a
+            plug-in's prediction for a row depends on other rows, or it gives probabilities
+            instead of logits.
     """
     if isinstance(problem, SupervisedReplicates):
         return [_build_model(job, split, rng.of(r)) for r, split in enumerate(problem.splits)]
@@ -71,7 +74,9 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
     problem: Problem = job.dataset.load(rng, setting)
     if settings.validation is not None:
         if not isinstance(problem, HoldsOut):
-            raise Misfit(f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows")
+            raise Misfit(
+                f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows"
+            )
         problem = problem.held_out(settings.validation, rng)
     if problem.name != job.data:
         raise RunFailure(
@@ -80,12 +85,16 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
     if job.attacker is not None:
         if isinstance(job.attacker, Contamination):
             if not isinstance(problem, Corruptible):
-                raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt")
+                raise Misfit(
+                    f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt"
+                )
             problem = problem.attack(job.attacker, rng)
         if job.threat is not None:
             job.threat.check(problem)
         if not isinstance(problem, Attackable):
-            raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no place for one")
+            raise Misfit(
+                f"attacker={job.attacker.name}: dataset={job.dataset.name} has no place for one"
+            )
         if isinstance(job.attacker, Evasion):
             job.attacker.check_target(problem, "attacker")
         problem.attacker = job.attacker
@@ -93,7 +102,7 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
 
 
 def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
-    """The problem whose data, to learn from and to be tested on, are its first batch alone."""
+    """The problem with its first batch as the only data for training and testing."""
     assert isinstance(problem, Supervised | Unlabelled)  # as ``compose.config`` has checked
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
     alone = batch.part(slice(None), 1.0)
@@ -109,10 +118,14 @@ def total_steps(job: Job, problem: Problem) -> int:
     Raises:
         ConfigError: neither is known, or more are asked for than there are.
     """
-    steps, length, enough = job.settings.steps, problem.length(job.inference.sees), job.inference.enough
+    steps = job.settings.steps
+    length = problem.length(job.inference.sees)
+    enough = job.inference.enough
     if steps is None and length is None and enough is None:
         seen = " when seen whole" if job.inference.sees == "series" else ""
-        raise ConfigError(f"steps: missing; dataset={job.dataset.name} has no length of its own{seen}, give steps=…")
+        raise ConfigError(
+            f"steps: missing; dataset={job.dataset.name} has no length of its own{seen}, give steps=…"
+        )
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
     total = steps or length or enough or 0

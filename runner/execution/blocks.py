@@ -1,10 +1,12 @@
-"""RowBlocks: rows of a state's traces that are on disk for good, in files beside the checkpoints.
+"""RowBlocks: rows of a state's traces that are permanently on disk, next to checkpoints.
 
-A checkpoint holds the rows of its traces that are in no block yet.  Once these are ``FULL`` bytes they are made a block of
-their own, before the checkpoint that refers to it, and no checkpoint after holds them again.  A checkpoint refers to the
-newest block alone, which names the one before, each with the checksum of the file: to believe one is to have checked all.
-Over T rows that writes O(T) bytes (each row once, and at most ``FULL`` a checkpoint, which costs no more than flushing it
-does) in files of at least ``FULL`` bytes, so that there is no need to merge them.
+A checkpoint holds the rows of its traces that are in no block yet.  Once these are
+``FULL`` bytes they are written as a block, before the checkpoint that refers to it, and
+no later checkpoint holds them again.  A checkpoint refers only to the newest block,
+which names the previous one, each with the checksum of the file: trusting one requires
+having checked all.  Over T rows that writes O(T) bytes (each row once, and at most
+``FULL`` a checkpoint, which costs no more than flushing it does) in files of at least
+``FULL`` bytes, so that there is no need to merge them.
 """
 
 from __future__ import annotations
@@ -35,21 +37,28 @@ class BlockFile(NamedTuple):
 
 
 class RowBlocks:
-    """Those of one replicate, in the order of their rows."""
+    """Blocks of one replicate, in the order of their rows."""
 
     def __init__(self) -> None:
         self.written: list[BlockFile] = []
-        self.rows: Counter[str] = Counter()  # in all of them, of each trace by its place in the state
+        # in all of them, of each trace by its place in the state
+        self.rows: Counter[str] = Counter()
 
     @property
     def newest(self) -> BlockFile | None:
         return self.written[-1] if self.written else None
 
     def rest(self, traces: Mapping[str, Tensor], folder: Path, name: str) -> dict[str, Tensor]:
-        """What a checkpoint has to hold itself: those of all rows [N, …] of each trace that are in no block.
+        """Rows that a checkpoint has to hold itself.
 
-        Where they are ``FULL`` bytes they become the block of this name, and nothing is left."""
-        rest = {at: rows[self.rows[at] :].cpu() for at, rows in traces.items() if len(rows) > self.rows[at]}
+        These are the rows of each trace, from all its rows [N, …], that are in no block.  If
+        they are ``FULL`` bytes, they become the block of this name and nothing is left.
+        """
+        rest = {
+            at: rows[self.rows[at] :].cpu()
+            for at, rows in traces.items()
+            if len(rows) > self.rows[at]
+        }
         if sum(rows.nbytes for rows in rest.values()) < FULL:
             return rest
         # One entry: of several the order would be another each time, and with it the checksum.
@@ -63,8 +72,12 @@ class RowBlocks:
         self.rows.update({at: len(of) for at, of in rows.items()})
 
     def sweep(self, folder: Path, of: str) -> None:
-        """Deletes blocks of replicate ``of`` that are none of these, which a run left that was killed before their
-        checkpoint was written, and those of replicates that have no checkpoint any more."""
+        """Delete obsolete blocks.
+
+        These are blocks of replicate ``of`` that are not listed here, left by a run that was
+        killed before their checkpoint was written, and blocks of replicates that no longer
+        have a checkpoint.
+        """
         own = {reference.file for reference in self.written}
         replicates = {sidecar.name.split("-")[0] for sidecar in folder.glob("r*.json")}
         for file in folder.glob(f"{PREFIX}*.safetensors"):
@@ -92,7 +105,8 @@ class RowBlocks:
                 found.append((newest, {at: opened.get_tensor(at) for at in opened.keys()}))  # noqa: SIM118 (not a dict)
                 before = json.loads(opened.metadata()["before"])
             newest = BlockFile(*before) if before else None
-        blocks, parts = cls(), dict[str, list[Tensor]]()
+        blocks = cls()
+        parts = dict[str, list[Tensor]]()
         for reference, rows in reversed(found):
             blocks._add(reference, rows)
             for at, of in rows.items():

@@ -1,9 +1,10 @@
-"""Checkpoints: one safetensors file of tensors and one JSON sidecar with its checksum; never pickle.
+"""Checkpoints: one safetensors file and one JSON sidecar with its checksum; never pickle.
 
-A file is written under a temporary name, flushed and renamed; its sidecar, written last, makes it exist.  The last two
-are kept, so that one that is damaged falls back to the one before.  A sidecar holds the checksum of the tensors and one
-of all else that it says itself; those of before have the first alone, and are known by what they hold.  What only grows
-(draws) lies in ``blocks`` beside them, which both may refer to.
+A file is written under a temporary name, flushed and renamed; a checkpoint exists once
+its sidecar, written last, exists.  The last two are kept, so that a damaged one falls
+back to the one before.  A sidecar holds the checksum of the tensors and one of its own
+other content; older sidecars have only the first and are recognised by their content.
+Data that only grow (draws) are in ``blocks`` next to them, to which both may refer.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from runner.record.atomic import write_bytes, write_text
 
 KEPT = 2
 CPU = torch.device("cpu")
-OF_BEFORE = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}  # all that one without a checksum has
+# all that one without a checksum has
+OF_BEFORE = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}
 
 
 class CorruptCheckpoint(Exception):
-    """A checkpoint whose bytes are not those that were written."""
+    """The bytes of a checkpoint differ from the bytes that were written."""
 
 
 def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") -> Any:
@@ -51,19 +53,25 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
     if isinstance(value, float):
         return {"f": value.hex()}  # JSON's decimal floats would do, but NaN and infinity would not
     if isinstance(value, dict):
-        return {"d": [[pack(k, tensors, ""), pack(v, tensors, f"{path}.{k}")] for k, v in value.items()]}
+        return {
+            "d": [[pack(k, tensors, ""), pack(v, tensors, f"{path}.{k}")] for k, v in value.items()]
+        }
     if type(value) in (list, tuple):
         kind = "l" if isinstance(value, list) else "u"
         return {kind: [pack(v, tensors, f"{path}.{i}") for i, v in enumerate(value)]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if REBUILT not in f.metadata]
-        return {"c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]}
+        return {
+            "c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]
+        }
     if isinstance(value, Keepable):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
     raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
 
 
-def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU) -> Any:
+def unpack(
+    skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
+) -> Any:
     """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in place.
 
     A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an accelerator, to ``device``."""
@@ -86,12 +94,16 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any, device: tor
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
         if not isinstance(of, defaultdict) or of.default_factory is None:
             return {k: unpack(v, tensors, of.get(k), device) for k, v in pairs}
-        return defaultdict(of.default_factory, {k: unpack(v, tensors, of.default_factory(), device) for k, v in pairs})
+        return defaultdict(
+            of.default_factory,
+            {k: unpack(v, tensors, of.default_factory(), device) for k, v in pairs},
+        )
     if kind in "lu":
         like = template if isinstance(template, list | tuple) else []
         # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
         items = [
-            unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device) for i, v in enumerate(content)
+            unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device)
+            for i, v in enumerate(content)
         ]
         return items if kind == "l" else tuple(items)
     if kind == "c":
@@ -101,18 +113,25 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any, device: tor
 
 
 def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
-    """A trace of the records of before, whose histories were lists of rows, or tensors [R, T, …] of rows [R, …]."""
+    """Trace from an older record.
+
+    Its histories were lists of rows, or tensors [R, T, …] of rows [R, …].
+    """
     if kind == "t":
         return Trace(tensors[content].transpose(0, 1))
     return Trace(torch.stack([unpack(row, tensors, None) for row in content]) if content else None)
 
 
-def _to_dataclass(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device) -> Any:
+def _to_dataclass(
+    parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
+) -> Any:
     """A dataclass from the parts kept of it, or from the flat mapping that states were in the records of before.
 
     Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
     values = {}
-    for name in (f.name for f in dataclasses.fields(template) if f.init and REBUILT not in f.metadata):
+    for name in (
+        f.name for f in dataclasses.fields(template) if f.init and REBUILT not in f.metadata
+    ):
         fresh = vars(template)[name]
         if name in parts:
             values[name] = unpack(parts[name], tensors, fresh, device)
@@ -123,7 +142,10 @@ def _to_dataclass(parts: dict[str, Any], tensors: dict[str, Tensor], template: A
 
 @dataclasses.dataclass(frozen=True)
 class StateCopy:
-    """A state as it was after a step, which later steps do not change, so that it can be written beside them."""
+    """Copy of the state after a step.
+
+    Later steps do not change it, so that it can be written while they run.
+    """
 
     facts: dict[str, Any]  # {step, replicate, signature, …}
     skeleton: dict[str, Any]
@@ -132,15 +154,17 @@ class StateCopy:
 
 
 def snapshot(state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> StateCopy:
-    """What a checkpoint of a state and of random streams will hold.
+    """Content of a checkpoint of a state and of random streams.
 
     Raises:
-        TypeError: the state holds what cannot be kept.
+        TypeError: the state holds values that cannot be stored.
     """
     found: dict[str, Tensor | Trace] = {}
     skeleton = {"state": pack(state, found), "streams": pack(streams, found, "streams")}
     tensors = {at: value for at, value in found.items() if isinstance(value, Tensor)}
-    traces = {at: value.rows for at, value in found.items() if isinstance(value, Trace) and len(value)}
+    traces = {
+        at: value.rows for at, value in found.items() if isinstance(value, Trace) and len(value)
+    }
     return StateCopy(facts, skeleton, tensors, traces)
 
 
@@ -151,14 +175,17 @@ def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = N
     folder.mkdir(parents=True, exist_ok=True)
     blocks = RowBlocks() if blocks is None else blocks
     # Metadata is left to the sidecar: it is JSON, readable without safetensors.
-    facts, stem = taken.facts, _stem(taken.facts)
+    facts = taken.facts
+    stem = _stem(taken.facts)
     rest = blocks.rest(taken.traces, folder, f"{PREFIX}{stem}.safetensors")
     content = save(taken.tensors | rest)
     path = folder / f"{stem}.safetensors"
     write_bytes(path, content)
     checksum = hashlib.sha256(content).hexdigest()
     sidecar = {**facts, "sha256": checksum, "skeleton": taken.skeleton, "block": blocks.newest}
-    write_text(folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)}))
+    write_text(
+        folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)})
+    )
     _remove(sorted(folder.glob("r*.json"))[:-KEPT])
     blocks.sweep(folder, f"r{facts['replicate']:04d}")
     return path
@@ -187,10 +214,11 @@ def _checksum(sidecar: dict[str, Any]) -> str:
 
 
 def _facts(sidecar: Path) -> dict[str, Any]:
-    """What a sidecar says, once it is known to be what was written.
+    """Content of a sidecar, after verifying that it is unchanged since it was written.
 
     Raises:
-        ValueError, KeyError, TypeError: it is not."""
+        ValueError, KeyError, TypeError: it has changed.
+    """
     facts: dict[str, Any] = json.loads(sidecar.read_bytes())
     if (written := facts.pop("sidecar_sha256", None)) is None:
         if facts.keys() != OF_BEFORE:
@@ -218,15 +246,28 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             # Cloned: tensors read in place lie at any address, and BLAS rounds differently where memory is not aligned.
             tensors = {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
         newest = facts.get("block")  # records of before have none
-        facts["blocks"], earlier = RowBlocks.read(sidecar.parent, BlockFile(*newest) if newest else None)
-        return facts, tensors | {at: torch.cat([rows, tensors.get(at, rows[:0])]) for at, rows in earlier.items()}
+        facts["blocks"], earlier = RowBlocks.read(
+            sidecar.parent, BlockFile(*newest) if newest else None
+        )
+        return facts, tensors | {
+            at: torch.cat([rows, tensors.get(at, rows[:0])]) for at, rows in earlier.items()
+        }
     except OSError as error:
         raise CorruptCheckpoint(f"{file.name}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        SafetensorError,
+    ) as error:
         raise CorruptCheckpoint(f"{file.name}: damaged ({error})") from None
 
 
-def load_newest(folder: Path, signature: str) -> tuple[dict[str, Any], dict[str, Tensor], list[str]] | None:
+def load_newest(
+    folder: Path, signature: str
+) -> tuple[dict[str, Any], dict[str, Tensor], list[str]] | None:
     """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are not)."""
     complaints: list[str] = []
     for sidecar in sorted(folder.glob("r*.json"), reverse=True):
@@ -243,6 +284,8 @@ def load_newest(folder: Path, signature: str) -> tuple[dict[str, Any], dict[str,
 def restore(
     facts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
 ) -> tuple[Any, dict[str, Tensor]]:
-    """(state, streams) of a checkpoint, given a fresh state to pour it into, on whatever device that is."""
+    """(state, streams) of a checkpoint, filled into a fresh state on any device."""
     skeleton = facts["skeleton"]
-    return unpack(skeleton["state"], tensors, template, device), unpack(skeleton["streams"], tensors, None)
+    return unpack(skeleton["state"], tensors, template, device), unpack(
+        skeleton["streams"], tensors, None
+    )

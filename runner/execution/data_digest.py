@@ -1,4 +1,4 @@
-"""Whether two runs were on the same data: a short word for the numbers that a problem holds."""
+"""Digest of the numbers in a problem; it shows if two runs used the same data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
     found = hashlib.sha256(problem.name.encode())
     for place, tensor in tensors(problem, ""):
         found.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        raw: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()  # a buffer, which stubs deny
+        # a buffer, which stubs deny
+        raw: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
         found.update(raw)
     if problem.kind in FUNCTIONS:
         found.update(json.dumps(dataset, sort_keys=True).encode())

@@ -1,4 +1,7 @@
-"""A run whose objective is no longer finite has diverged: it is stopped while its last checkpoint is still good."""
+"""Divergence: a run with an objective that is no longer finite has diverged.
+
+It is stopped while its last checkpoint is still good.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,15 @@ from runner.execution.scores import Scores
 from runner.record.checks import combine_checks
 from runner.record.lines import Line, read_lines
 
-WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")  # information that must stay finite
+# information that must stay finite
+WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
 
 SCALES = "check the scales of the data and of the model's prior"
 
 
 @contextmanager
 def naming_step(step: int, replicate: int) -> Iterator[None]:
-    """Numerical trouble in here says at which step of which replicate it came."""
+    """Context that adds the step and the replicate to numerical errors raised inside it."""
     try:
         yield
     except NumericalTrouble as error:
@@ -36,7 +40,10 @@ def naming_step(step: int, replicate: int) -> Iterator[None]:
 def locate_trouble(
     error: NumericalTrouble, step: int, replicate: int, inference: Inference | None = None
 ) -> NumericalTrouble:
-    """The same trouble, saying at which step of which replicate it came; keys that ``inference`` lacks are not offered."""
+    """The same error with its step and replicate.
+
+    Keys that ``inference`` lacks are not suggested.
+    """
     keys = re.findall(r"\binference\.(\w+)", error.mend)
     lacks = inference is not None and keys and not any(key in dict(inference) for key in keys)
     mend = _lower_rates(inference) if inference is not None and lacks else error.mend
@@ -44,7 +51,7 @@ def locate_trouble(
 
 
 def explain_divergence(error: NumericalTrouble, folder: Path | None) -> str:
-    """What to tell the user of a run in this folder that has."""
+    """Message to the user about a diverged run in this folder."""
     saved = folder is not None and any((folder / "checkpoints").glob("*"))
     return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
 
@@ -59,14 +66,20 @@ def check_finite(info: Scores, inference: Inference, step: int) -> None:
             continue
         finite = all(map(math.isfinite, value)) if isinstance(value, list) else math.isfinite(value)
         if not finite:
-            raise NumericalTrouble(f"{name} is {value}", _lower_rates(inference) if step > 1 else SCALES)
+            raise NumericalTrouble(
+                f"{name} is {value}", _lower_rates(inference) if step > 1 else SCALES
+            )
 
 
 def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> None:
     """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks.
 
     A smaller rate is no help where the recorded objective has not become worse on the way."""
-    lost = [check for check in combine_checks(facts, "run") if check["check"] == FINITE and check["passed"] is False]
+    lost = [
+        check
+        for check in combine_checks(facts, "run")
+        if check["check"] == FINITE and check["passed"] is False
+    ]
     if lost:
         mend = SCALES if has_improved(read_lines(folder)) else _lower_rates(inference)
         raise NumericalTrouble(f"scores are not finite: {lost[0]['detail']}", mend)

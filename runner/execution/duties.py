@@ -1,4 +1,7 @@
-"""What is done after the steps of a run, in this order: record, evaluate, keep, stop where asked to, push, profile."""
+"""Duties after the steps of a run.
+
+In this order: record, evaluate, keep, stop if asked to, push, profile.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,13 @@ from runner.progress import Live
 from runner.record.record import Record
 from runner.tracking.handover import Handover
 
-PUSH_EVERY = 30.0  # seconds between looks that what is new is there for MLflow, and that somebody pushes it
+# seconds between looks that what is new is there for MLflow, and that somebody pushes it
+PUSH_EVERY = 30.0
 
 
 @dataclass
 class Course:
-    """One replicate on its way: what the things done beside its steps have in common."""
+    """One replicate in progress: the objects that its duties share."""
 
     job: Job
     record: Record
@@ -45,7 +49,8 @@ class Course:
     total: int  # steps of a replicate
     before: float  # seconds that it took until it was stopped the last time
     blocks: RowBlocks  # of draws, that are on disk
-    trace: list[tuple[int, Scores]] = field(default_factory=list)  # what checks will ask of the recorded steps
+    # what checks will ask of the recorded steps
+    trace: list[tuple[int, Scores]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -56,7 +61,9 @@ class Course:
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.began
 
-    def report_evaluation(self, step: int, phase: str, scores: Scores, told: Scores | None = None) -> None:
+    def report_evaluation(
+        self, step: int, phase: str, scores: Scores, told: Scores | None = None
+    ) -> None:
         """Records and shows scores, and tells of them (or of ``told``) who watches the run, and may give it up."""
         replicate = self.rng.replicate
         self.record.line(step, replicate, self.seconds, phase, scores)
@@ -72,8 +79,11 @@ def record_information(course: Course) -> Duty:
     Raises:
         NumericalTrouble: what it says is not finite.
     """
-    every, inference, replicate = course.job.settings.record_every, course.job.inference, course.rng.replicate
-    keeps, traced = leaves_checkpoint(course), frozenset(of_variants(TRACED, inference))
+    every = course.job.settings.record_every
+    inference = course.job.inference
+    replicate = course.rng.replicate
+    keeps = leaves_checkpoint(course)
+    traced = frozenset(of_variants(TRACED, inference))
 
     def record(step: Step) -> None:
         if step.number % every and step.number != 1 and not keeps(step):
@@ -85,7 +95,9 @@ def record_information(course: Course) -> Duty:
             raise locate_trouble(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", shown)
-        course.trace.append((step.number, {name: value for name, value in shown.items() if name in traced}))
+        course.trace.append(
+            (step.number, {name: value for name, value in shown.items() if name in traced})
+        )
         course.live.update(step.number, replicate, shown)
 
     return record
@@ -98,7 +110,8 @@ def evaluate(course: Course, every: int) -> Duty:
     def evaluate_now(step: Step) -> None:
         if step.number % every or step.last:
             return
-        with course.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
+        # few draws are no news before the end
+        with course.announcements.shown_once(shortfalls=False):
             posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
             told = course.watch.under_attack(course.problem, posterior, course.rng, scores)
@@ -108,33 +121,47 @@ def evaluate(course: Course, every: int) -> Duty:
 
 
 def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
-    """Whether a step leaves a checkpoint in any run: every ``checkpoint_every``, and the last."""
+    """Rule for the steps that leave a checkpoint in any run.
+
+    True every ``checkpoint_every`` steps and at the last step.
+    """
     every = course.job.settings.checkpoint_every
     return lambda step: step.last or not step.number % every
 
 
 def checkpoint_rule(course: Course) -> Callable[[Step], bool]:
-    """Whether a step leaves a checkpoint in this run: also where a signal came, or it was given up.  Asked after every step,
-    so what it needs is at hand."""
-    keeps, received, watch = leaves_checkpoint(course), course.received, course.watch
+    """Rule for the steps that leave a checkpoint in this run.
+
+    True also after a signal, or if the run was given up.  It is evaluated after every step,
+    so all that it needs is bound in advance.
+    """
+    keeps = leaves_checkpoint(course)
+    received = course.received
+    watch = course.watch
     return lambda step: keeps(step) or bool(received) or watch.given_up is not None
 
 
 @contextmanager
 def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
-    """Keeps the state that the next step needs.  It is copied at once, and written beside the steps that follow: a disk
-    takes as long to say that it has a file as a sampler for ten draws.  Of the last step, and where a signal came, the
-    run waits for it.
+    """Keep the state that the next step needs.
+
+    It is copied immediately, and written while the following steps run: a disk takes as
+    long to confirm a file as a sampler takes for ten draws.  At the last step, and after a
+    signal, the run waits for the disk.
 
     Raises:
-        NumericalTrouble: a signal came, nobody had looked at this step, and it is not finite.
+        NumericalTrouble: a signal came, this step had not been checked, and it is not
+            finite.
         OSError: this checkpoint, or the one before, could not be written.
     """
-    job, record, replicate = course.job, course.record, course.rng.replicate
+    job = course.job
+    record = course.record
+    replicate = course.rng.replicate
     going: Future[None] | None = None
 
     def write(taken: checkpoint.StateCopy) -> None:
-        record.sync()  # first: a run that goes on from here does not write the lines before it again
+        # first: a run that goes on from here does not write the lines before it again
+        record.sync()
         checkpoint.save_checkpoint(record.folder / "checkpoints", taken, course.blocks)
 
     def save(step: Step) -> None:
@@ -144,8 +171,13 @@ def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
         if not step.looked_at:
             with naming_step(step.number, replicate):
                 check_finite(plain(step.info), job.inference, step.number)
-        facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature,
-                 "code": record.code}  # fmt: skip
+        facts = {
+            "step": step.number,
+            "replicate": replicate,
+            "seconds": course.seconds,
+            "signature": job.signature,
+            "code": record.code,
+        }
         if going is not None:
             going.result()
         record.flush()
@@ -165,7 +197,8 @@ def stop_when_asked(course: Course) -> Duty:
         Pruned: a sweep gave it up.
     """
 
-    received, watch = course.received, course.watch
+    received = course.received
+    watch = course.watch
 
     def stop(step: Step) -> None:
         if received:
@@ -177,7 +210,7 @@ def stop_when_asked(course: Course) -> Duty:
 
 
 def push(record: Record, handover: Handover) -> Duty:
-    """What is new lies on disk every half a minute, where the pusher finds it."""
+    """Write new lines to disk every half a minute; the pusher finds them there."""
     clock = time.monotonic
     pushed = clock()
 
@@ -209,8 +242,12 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 @contextmanager
 def duties(course: Course) -> Iterator[list[Duty]]:
     """The list, in its order."""
-    keeps, settings = checkpoint_rule(course), course.job.settings
-    with profile(settings.debug == "profile", course.record) as profiling, saving(course, keeps) as save:
+    keeps = checkpoint_rule(course)
+    settings = course.job.settings
+    with (
+        profile(settings.debug == "profile", course.record) as profiling,
+        saving(course, keeps) as save,
+    ):
         yield [
             record_information(course),
             *([evaluate(course, settings.eval_every)] if settings.eval_every else []),

@@ -56,7 +56,9 @@ class Run:
         command: Sequence[str] | None = None,
     ):
         """``command`` as in ``Record.open``."""
-        self.job, self.settings, self.watch = job, job.settings, Watch(job, on_evaluation)
+        self.job = job
+        self.settings = job.settings
+        self.watch = Watch(job, on_evaluation)
         self.record = Record.open(job, command)
         if self.record.note:
             console.announce("Damaged record", self.record.note)
@@ -84,15 +86,25 @@ class Run:
             RunFailure: it is whole, and the code of today has another state to pour it into.
         """
         folder = self.record.folder / "checkpoints"
-        facts, tensors, complaints = checkpoint.load_newest(folder, self.job.signature) or ({}, {}, [])
+        facts, tensors, complaints = checkpoint.load_newest(folder, self.job.signature) or (
+            {},
+            {},
+            [],
+        )
         step = facts["step"] if facts and facts["replicate"] == rng.replicate else 0
         if complaints:
-            used = f"The one before, of step {step}, is used." if step else "There is none before it: it starts again."
+            used = (
+                f"The one before, of step {step}, is used."
+                if step
+                else "There is none before it: it starts again."
+            )
             console.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
         checkpoint.forget_after(folder, facts)
         changed = self.record.works_from(rng.replicate, step)
         if changed:
-            console.out.print(f"note     the code is not the one that this run began with: {changed}")
+            console.out.print(
+                f"note     the code is not the one that this run began with: {changed}"
+            )
         if not step:
             self._rewind(rng.replicate, -1)
             return state, 0, 0.0, RowBlocks()
@@ -128,16 +140,24 @@ class Run:
         return live[0]
 
     def _resumed_trace(self, replicate: int) -> list[tuple[int, Scores]]:
-        """What was recorded of a replicate's steps before it was resumed."""
+        """Recorded lines of a replicate's steps before it was resumed."""
         lines = read_lines(self.record.folder)
-        return [(at["step"], at["metrics"]) for at in lines if (at["replicate"], at["phase"]) == (replicate, "train")]
+        return [
+            (at["step"], at["metrics"])
+            for at in lines
+            if (at["replicate"], at["phase"]) == (replicate, "train")
+        ]
 
     def replicate(
         self, replicate: int, received: Received, live: list[Live]
     ) -> tuple[Scores, list[Kept], Callable[[], None]]:
-        """Trains, scores and checks one replicate (or all of them, where they are computed at once); the third thing writes
-        its predictions, figures, tables and files, for which the caller first keeps the others."""
-        job, inference = self.job, self.job.method
+        """Train, score and check one replicate, or all of them if computed simultaneously.
+
+        The third value writes its predictions, figures, tables and files; the caller first
+        keeps the other two.
+        """
+        job = self.job
+        inference = self.job.method
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
         with self.announcements.shown_once():
             problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
@@ -147,15 +167,29 @@ class Run:
         try:
             with self.announcements.shown_once():
                 state = inference.init(model, problem, rng)
-        except NumericalTrouble as error:  # nothing has diverged: where it starts was a mistake in what was asked for
+        except (
+            NumericalTrouble
+        ) as error:  # nothing has diverged: where it starts was a mistake in what was asked for
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before, blocks = self._resume(state, rng)
         if replicate == 0:
             console.show_facts(problem.describe())
             if "data_digest" not in self.record.facts:
                 self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
-        course = Course(job, self.record, self.handover, problem, rng, self._show_progress(total, replicate, live),
-                        self.announcements, received, self.watch, total, before, blocks)  # fmt: skip
+        course = Course(
+            job,
+            self.record,
+            self.handover,
+            problem,
+            rng,
+            self._show_progress(total, replicate, live),
+            self.announcements,
+            received,
+            self.watch,
+            total,
+            before,
+            blocks,
+        )
         if start:
             course.trace.extend(self._resumed_trace(replicate))
         with duties(course) as beside:
@@ -168,13 +202,28 @@ class Run:
 
             made_by = MadeBy(model, inference)
             found = assess(
-                problem, posterior, job.attacker, job.threat, rng, replicate == 0, made_by, course.live.evaluating
+                problem,
+                posterior,
+                job.attacker,
+                job.threat,
+                rng,
+                replicate == 0,
+                made_by,
+                course.live.evaluating,
             )
             scores = plain(found.scores)
             course.live.evaluating("checks of the run", 1, 1)
             declared = job.config["model"].get("outputs") is not None
             checks = run_checks(
-                problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke, declared
+                problem,
+                posterior,
+                inference,
+                state,
+                scores,
+                course.trace,
+                rng,
+                self.settings.smoke,
+                declared,
             )
         course.report_evaluation(total, "final", scores)
 
@@ -183,22 +232,36 @@ class Run:
             with self.announcements.shown_once():
                 if found.outcomes:
                     with left_out_on_error(f"the outcomes of replicate {replicate + 1}"):
-                        write_outcomes(folder, replicate, {k: v.cpu().numpy() for k, v in found.outcomes.items()})
+                        write_outcomes(
+                            folder,
+                            replicate,
+                            {k: v.cpu().numpy() for k, v in found.outcomes.items()},
+                        )
                 if self.settings.keep_predictions:
                     with left_out_on_error(f"the predictions of replicate {replicate + 1}"):
                         write_predictions(folder, replicate, problem, posterior, rng)
                 if replicate == 0:
-                    write_artefacts(folder, found.figures, found.tables | {"checks": as_table(checks)}, job)
+                    write_artefacts(
+                        folder, found.figures, found.tables | {"checks": as_table(checks)}, job
+                    )
                     if isinstance(posterior, WritesFiles):
                         self.record.facts["artefacts"] = write_files(folder, posterior)
 
         return scores, [*to_rows("run", checks), *to_rows("attack", found.checks)], write
 
     def _keep(
-        self, replicate: int, scores: Scores, checks: list[Kept], write: Callable[[], None], seconds: float
+        self,
+        replicate: int,
+        scores: Scores,
+        checks: list[Kept],
+        write: Callable[[], None],
+        seconds: float,
     ) -> None:
-        """Scores and checks are on disk before anything is drawn.  ``unwritten`` names the replicate of which the rest is
-        missing: whoever goes on makes it again from the last checkpoint."""
+        """Save scores and checks to disk before any figure is drawn.
+
+        ``unwritten`` names the replicate with missing files: a run that continues makes them
+        again from the last checkpoint.
+        """
         facts = self.record.facts
         facts["finished"][str(replicate)] = scores
         facts.setdefault("checks", {})[str(replicate)] = checks
@@ -233,15 +296,21 @@ class Run:
         if self.handover:
             self.handover.begin()
             if (trouble := self.handover.trouble) is not None:
-                console.out.print(f"MLflow   {trouble}: the run is recorded all the same", style="yellow")
+                console.out.print(
+                    f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
+                )
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
-                missing = str(replicate) not in record.facts["finished"] or record.facts.get("unwritten") == replicate
+                missing = (
+                    str(replicate) not in record.facts["finished"]
+                    or record.facts.get("unwritten") == replicate
+                )
                 if missing and self.alone in (None, replicate):
                     done = self.replicate(replicate, received, live)
                     self._keep(replicate, *done, before + time.monotonic() - began)
-                if received and replicate < self.loops - 1:  # it came while the replicate was written down
+                # it came while the replicate was written down
+                if received and replicate < self.loops - 1:
                     raise Interrupted(received[0], 0)
                 if self.watch.given_up is not None and replicate < self.loops - 1:
                     raise self.watch.given_up
@@ -255,7 +324,10 @@ class Run:
             ending = {"state": "interrupted", "error": str(error)}
             raise
         except KeyboardInterrupt:
-            ending = {"state": "interrupted", "error": "interrupted inside a step; the last checkpoint is kept"}
+            ending = {
+                "state": "interrupted",
+                "error": "interrupted inside a step; the last checkpoint is kept",
+            }
             raise
         except NumericalTrouble as error:
             ending = {"state": "diverged", "error": str(error)}
@@ -300,7 +372,9 @@ class Run:
             self.record.close()
 
 
-def run(job: Job, on_evaluation: Callable[[int, Scores], None] | None = None) -> tuple[Run, dict[str, list[float]]]:
+def run(
+    job: Job, on_evaluation: Callable[[int, Scores], None] | None = None
+) -> tuple[Run, dict[str, list[float]]]:
     """Runs a job, or, when its record says it is done, reads its result."""
     going = Run(job, on_evaluation)
     if going.was_done:

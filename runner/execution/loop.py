@@ -1,10 +1,14 @@
-"""The one training loop: a minibatch, an observation, a series, a Gibbs sweep and an episode are all "a batch".
+"""The one training loop.
+
+A minibatch, an observation, a series, a Gibbs sweep and an episode are all "a batch".
 
     for step in steps(inference, problem, state, rng, start, stop):
         for duty in duties:
             duty(step)
 
-What is done every k steps beside the training itself is a list, ``runner.execution.duties``."""
+The actions every k steps, other than the training itself, are a list:
+``runner.execution.duties``.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,9 @@ class Step(Generic[S]):
 Duty = Callable[[Step], None]
 
 
-def steps(inference: Inference, problem: Problem, state: S, rng: Streams, start: int, stop: int) -> Iterator[Step[S]]:
+def steps(
+    inference: Inference, problem: Problem, state: S, rng: Streams, start: int, stop: int
+) -> Iterator[Step[S]]:
     """Trains: step start+1, when the first is asked for, to step stop.
 
     Raises:

@@ -11,7 +11,8 @@ import sys
 from functools import cache
 
 # glibc's mallopt: the parameters' numbers are part of its ABI (malloc.h).
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
+M_TRIM_THRESHOLD = -1
+M_MMAP_MAX = -4
 NEVER = -1
 HUGE_PAGE = 2**21
 
@@ -27,7 +28,7 @@ EXHAUSTED = (
 
 
 def out_of_memory(error: BaseException) -> str | None:
-    """What to tell the user of an error that says that memory ran out; None: it says something else."""
+    """Message for an error that reports exhausted memory; None for any other error."""
     said = str(error)
     if not isinstance(error, MemoryError) and not (
         isinstance(error, RuntimeError) and any(w in said for w in EXHAUSTED)
@@ -55,7 +56,8 @@ def keep_freed_memory() -> None:
         return
     mallopt(M_TRIM_THRESHOLD, NEVER)
     mallopt(M_MMAP_MAX, 0)
-    malloc.argtypes, malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+    malloc.argtypes = [ctypes.c_size_t]
+    malloc.restype = ctypes.c_void_p
     free.argtypes = [ctypes.c_void_p]
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     # Addresses only, no memory: a block that the heap has to grow for and then keeps, as nothing is trimmed.

@@ -1,7 +1,9 @@
-"""Replicates that runs of the same configuration have finished, asked for more or for fewer of them.
+"""Reuse of replicates finished by runs of the same configuration.
 
-Replicate r depends on the seed and on r alone: ``replicates=5`` after ``replicates=1`` has four left to compute, and
-``replicates=1`` after it none.
+More or fewer of them may be requested now.
+
+Replicate r depends only on the seed and on r: ``replicates=5`` after ``replicates=1``
+has four left to compute, and ``replicates=1`` after it none.
 """
 
 from __future__ import annotations
@@ -20,12 +22,16 @@ from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, record_of
 from runner.record.record import Record
 
-MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
+# replicates of the runs looked for; filters, games and chains, which have more, hold all at once
+MOST = 100
 Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
 
 
 def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
-    """The run that holds most of this job's replicates, its facts and their recorded lines; None where there is none."""
+    """The run that holds most of this job's replicates, its facts and their recorded lines.
+
+    None if there is no such run.
+    """
     best: tuple[Path, dict[str, Any], Lines] | None = None
     for count in range(1, MOST + 1):
         folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
@@ -37,7 +43,7 @@ def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
 
 
 def _recorded_lines(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
-    """The lines of each replicate below ``replicates`` that finished and whose record reaches to its end."""
+    """Lines of each finished replicate below ``replicates`` with a complete record."""
     unwritten = facts.get("unwritten")  # its figures and files are missing
     lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates and int(r) != unwritten}
     for line in read_lines(folder):
@@ -46,10 +52,14 @@ def _recorded_lines(folder: Path, facts: dict[str, Any], replicates: int) -> Lin
 
 
 def take_over(record: Record, job: Job) -> str | None:
-    """Fills a new record with what another run of the same configuration has finished: scores, recorded lines, figures.
+    """Fill a new record with the finished work of another run of the same configuration.
 
-    Returns what to tell the user; None where nothing was found, where the user asked for ``fresh=true``, and where
-    replicates are a dimension of the data (they share their random stream, and none stands alone).
+    This includes scores, recorded lines and figures.
+
+    Returns:
+        Message to the user.  None if nothing was found, if the user asked for
+        ``fresh=true``, or if replicates are a dimension of the data (they share their
+        random stream, so they are not separate).
     """
     if record.state != "pending" or job.settings.fresh or job.is_vectorised:
         return None
@@ -58,7 +68,11 @@ def take_over(record: Record, job: Job) -> str | None:
         return None
     folder, facts, recorded = found
     _fill(record, folder, facts, recorded)
-    taken = {"run": folder.name, "replicates": [int(r) for r in recorded], "git": facts["git"].get("sha")}
+    taken = {
+        "run": folder.name,
+        "replicates": [int(r) for r in recorded],
+        "git": facts["git"].get("sha"),
+    }
     record.save(taken_over=taken)
     asked = job.settings.replicates
     number = f"{len(recorded)} of {asked} replicates" if asked > 1 else "its replicate"
@@ -80,7 +94,8 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
             _copy(path(folder, int(r)), path(record.folder, int(r)))
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
-        checks=record.facts.get("checks", {}) | {r: of for r, of in facts.get("checks", {}).items() if r in recorded},
+        checks=record.facts.get("checks", {})
+        | {r: of for r, of in facts.get("checks", {}).items() if r in recorded},
         seconds=record.facts["seconds"] + sum(lines[-1]["time"] for lines in recorded.values()),
         artefacts=kept,
     )
@@ -94,13 +109,21 @@ def gather(record: Record, job: Job) -> str | None:
     for r in range(job.settings.replicates):
         folder = record_of(record.folder, r)
         facts = read(folder) if str(r) not in record.facts["finished"] and folder.is_dir() else None
-        recorded = {k: of for k, of in _recorded_lines(folder, facts, r + 1).items() if k == str(r)} if facts else {}
+        recorded = (
+            {k: of for k, of in _recorded_lines(folder, facts, r + 1).items() if k == str(r)}
+            if facts
+            else {}
+        )
         if facts and recorded:
             _fill(record, folder, facts, recorded)
             if r == 0 and "data_digest" in facts:
                 record.save(data_digest=facts["data_digest"])
             new.append(r)
-    return f"{len(new)} of {job.settings.replicates} replicates gathered from jobs of their own" if new else None
+    return (
+        f"{len(new)} of {job.settings.replicates} replicates gathered from jobs of their own"
+        if new
+        else None
+    )
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -16,10 +16,11 @@ def derive(*parts: object) -> int:
 
 
 class Streams:
-    """The streams of one replicate (``components.contracts.streams.Rng``).
+    """Random streams of one replicate (``components.contracts.streams.Rng``).
 
-    ``data`` and ``init`` live on the CPU whatever the device, so the same rows are drawn and the same initial values
-    taken on every machine; the others live where the tensors do."""
+    ``data`` and ``init`` always live on the CPU, so that every machine draws the same rows
+    and the same initial values; the others live on the device of the tensors.
+    """
 
     data: torch.Generator
     init: torch.Generator
@@ -29,8 +30,11 @@ class Streams:
     attack: torch.Generator
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
-        self.seed, self.replicate, self.device = seed, replicate, torch.device(device)
-        self.beside: dict[int, Streams] = {}  # those of other replicates that are computed beside this one
+        self.seed = seed
+        self.replicate = replicate
+        self.device = torch.device(device)
+        # those of other replicates that are computed beside this one
+        self.beside: dict[int, Streams] = {}
         for name in STREAMS:
             where = "cpu" if name in ("data", "init") else self.device
             generator = torch.Generator(device=where)
@@ -47,7 +51,7 @@ class Streams:
         return generator
 
     def of(self, replicate: int) -> Streams:
-        """The streams that a replicate has where it is computed alone."""
+        """Streams that a replicate has if it is computed separately."""
         if replicate == self.replicate:
             return self
         if replicate not in self.beside:
@@ -57,7 +61,11 @@ class Streams:
     def state(self) -> dict[str, torch.Tensor]:
         """Generator states, for a checkpoint."""
         own = {name: getattr(self, name).get_state() for name in STREAMS}
-        others = {f"{r}/{name}": at for r, streams in self.beside.items() for name, at in streams.state().items()}
+        others = {
+            f"{r}/{name}": at
+            for r, streams in self.beside.items()
+            for name, at in streams.state().items()
+        }
         return own | others
 
     def restore(self, state: dict[str, torch.Tensor], step: int = 0) -> bool:

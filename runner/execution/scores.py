@@ -1,4 +1,4 @@
-"""What a step or an evaluation says, as plain numbers."""
+"""Output of a step or an evaluation, as plain numbers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ class Interrupted(Exception):
     def __init__(self, signum: int, step: int | None):
         """``step`` is the one that it goes on from; None: nothing is left to do."""
         left = f"interrupted at step {step}; the same command goes on from there"
-        super().__init__(left if step is not None else "interrupted as the run ended; its record is complete")
+        super().__init__(
+            left if step is not None else "interrupted as the run ended; its record is complete"
+        )
         self.code = 128 + signum
 
 
@@ -22,7 +24,9 @@ class Alone(Interrupted):
     """The one replicate that this process was asked for is done; others do the others."""
 
     def __init__(self, replicate: int, replicates: int):
-        Exception.__init__(self, f"replicate {replicate + 1} of {replicates} is done, in a job of its own")
+        Exception.__init__(
+            self, f"replicate {replicate + 1} of {replicates} is done, in a job of its own"
+        )
         self.code = 0
 
 
@@ -37,7 +41,10 @@ class Received(list[int]):
 
     @contextmanager
     def acted_on_at_once(self, step: int) -> Iterator[None]:
-        """In here a signal stops the run when it comes: a long evaluation of what the checkpoint of ``step`` holds."""
+        """Context in which a signal stops the run immediately.
+
+        It is used for a long evaluation of the state in the checkpoint of ``step``.
+        """
         if self:
             raise Interrupted(self[0], step)
         self.step = step

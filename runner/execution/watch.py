@@ -1,7 +1,11 @@
-"""Who follows a run's evaluations, as a sweep does: what he is told, and that he may give the run up.
+"""Interface for a follower of a run's evaluations, such as a sweep.
 
-Replicates come one after another: what he is told after step t of replicate r, as of step r · T + t of the R · T of the whole
-run, is the mean over replicates 0 to r so far, those before it with their final scores."""
+The follower receives scores and may give the run up.
+
+Replicates come one after another: after step t of replicate r the follower receives, as
+step r · T + t of the R · T of the whole run, the mean over replicates 0 to r so far;
+the replicates before r count with their final scores.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +23,48 @@ from runner.execution.signals import Pruned
 
 @dataclass
 class Watch:
-    """A follower of one run; ``given_up`` once he has said so."""
+    """A follower of one run; ``given_up`` is set once the follower gives the run up."""
 
     job: Job
     told: Callable[[int, Scores], None] | None = None
     given_up: Pruned | None = None
 
-    def tell(self, step: int, of: int, replicate: int, scores: Scores, finished: dict[str, Scores]) -> None:
-        """Tells him the scores at one step of ``of``, averaged with those of the replicates before it."""
+    def tell(
+        self, step: int, of: int, replicate: int, scores: Scores, finished: dict[str, Scores]
+    ) -> None:
+        """Report the scores at one step of ``of``, averaged with earlier replicates."""
         if self.told is None:
             return
-        each = [means(finished[str(r)]) for r in range(replicate) if str(r) in finished] + [means(scores)]
-        shared = {name: sum(of[name] for of in each) / len(each) for name in each[-1] if all(name in of for of in each)}
+        each = [means(finished[str(r)]) for r in range(replicate) if str(r) in finished] + [
+            means(scores)
+        ]
+        shared = {
+            name: sum(of[name] for of in each) / len(each)
+            for name in each[-1]
+            if all(name in of for of in each)
+        }
         try:
             self.told(replicate * of + step, shared)
         except Pruned as error:
             self.given_up = error
 
-    def under_attack(self, problem: Problem, posterior: Any, rng: Streams, scores: Scores) -> Scores:
-        """Scores on the way with those under attack, where the objective is one of them: for him alone, the record has them at
-        the end only.  The random streams are left as they were."""
-        objective, attacker = self.job.settings.objective, self.job.attacker
-        if self.told is None or objective is None or objective in scores or attacker is None or self.job.threat is None:
+    def under_attack(
+        self, problem: Problem, posterior: Any, rng: Streams, scores: Scores
+    ) -> Scores:
+        """Intermediate scores including those under attack, if the objective is one of these.
+
+        They are for the follower only: the record has them only at the end.  The random streams
+        are restored.
+        """
+        objective = self.job.settings.objective
+        attacker = self.job.attacker
+        if (
+            self.told is None
+            or objective is None
+            or objective in scores
+            or attacker is None
+            or self.job.threat is None
+        ):
             return scores
         from components.evaluation.assess import assess
         from components.evaluation.replayed import MadeBy
@@ -48,6 +72,8 @@ class Watch:
         before = {name: state.clone() for name, state in rng.state().items()}
         try:
             made_by = MadeBy(self.job.model, self.job.inference)
-            return plain(assess(problem, posterior, attacker, self.job.threat, rng, False, made_by).scores)
+            return plain(
+                assess(problem, posterior, attacker, self.job.threat, rng, False, made_by).scores
+            )
         finally:
             rng.restore({name: before[name] for name in STREAMS})

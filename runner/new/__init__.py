@@ -1,1 +1,1 @@
-"""``runner new``: a component, an experiment or a study of one's own, which runs as it stands."""
+"""``runner new``: a user's own component, experiment or study, which runs unchanged."""

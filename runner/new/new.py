@@ -28,11 +28,21 @@ SUFFIX = ".j2"
 
 def main(argv: list[str]) -> int:
     """Writes the files and says what to do with them."""
-    parser = Parser(prog="runner new", description="A component of your own, which runs as it stands.")
+    parser = Parser(
+        prog="runner new", description="A component of your own, which runs as it stands."
+    )
     parser.add_argument("role", choices=sorted(COMMANDS), metavar="role", help=", ".join(COMMANDS))
-    parser.add_argument("name", help="letters, digits and underscores, in small letters: it names files, key and class")
     parser.add_argument(
-        "--in", dest="folder", type=Path, default=Path(), metavar="DIR", help="folder to write to (here)"
+        "name",
+        help="letters, digits and underscores, in small letters: it names files, key and class",
+    )
+    parser.add_argument(
+        "--in",
+        dest="folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="folder to write to (here)",
     )
     given = parser.parse_args(argv[1:])
     written = create(given.role, given.name, given.folder)
@@ -46,7 +56,7 @@ def main(argv: list[str]) -> int:
 
 
 def _module_elsewhere(name: str, folder: Path) -> str | None:
-    """Where an installed module of that name lies; None: there is none but what lies in the folder itself."""
+    """Location of an installed module of that name; None if it is only in the folder itself."""
     path = [place for place in sys.path if Path(place or ".").resolve() != folder.resolve()]
     if name in sys.builtin_module_names:
         return "built in"
@@ -62,14 +72,26 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    if not name.isidentifier() or name != name.lower() or keyword.iskeyword(name) or name.startswith("_"):
-        raise ConfigError(f"{name}: no name; write small letters, digits and underscores, such as my_{role}")
+    if (
+        not name.isidentifier()
+        or name != name.lower()
+        or keyword.iskeyword(name)
+        or name.startswith("_")
+    ):
+        raise ConfigError(
+            f"{name}: no name; write small letters, digits and underscores, such as my_{role}"
+        )
     if (hidden := _module_elsewhere(name, folder)) is not None:
-        raise ConfigError(f"{name}: {name}.py would hide the Python module of that name ({hidden}); choose another")
+        raise ConfigError(
+            f"{name}: {name}.py would hide the Python module of that name ({hidden}); choose another"
+        )
     if conf_folders.find(role, name) is not None:
         raise ConfigError(f"{name}: the runner has one of that name; choose another")
     environment = Environment(
-        loader=PackageLoader("runner.new"), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
+        loader=PackageLoader("runner.new"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
     )
     title = "".join(part.capitalize() for part in name.split("_"))
     files = {
@@ -83,7 +105,9 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
         if f"{role}/{kind}{SUFFIX}" in environment.list_templates()
     }
     if there := [path for path in templates if path.exists()]:
-        raise ConfigError(f"{shown_path(there[0])}: is there already; choose another name, or another folder with --in")
+        raise ConfigError(
+            f"{shown_path(there[0])}: is there already; choose another name, or another folder with --in"
+        )
     for path, template in templates.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(template.render(name=name, title=title), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""What the machine is for those who write Python: ``from runner import run, load, runs, compare``."""
+"""Python interface: ``from runner import run, load, runs, compare``."""

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from runner.mistakes import ConfigError
 from runner.python.result import Result, load
-from runner.record.compare import Compared, are_paired, config_rows, fact_rows, metrics_of, rows_test, warnings
+from runner.record.compare import (
+    Compared,
+    are_paired,
+    config_rows,
+    fact_rows,
+    metrics_of,
+    rows_test,
+    warnings,
+)
 from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -23,12 +31,14 @@ TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs beside each other."""
+    """Comparison of runs."""
 
     settings: pd.DataFrame  # by key, a column for each run: those of the config that differ
-    facts: pd.DataFrame  # by fact likewise: state, data, time, and what else differs of code, versions and hardware
+    # by fact likewise: state, data, time, and what else differs of code, versions and hardware
+    facts: pd.DataFrame
     scores: pd.DataFrame  # by metric, columns (run, mean | se | n)
-    tests: pd.DataFrame  # of each metric and pair of runs whose replicates are paired: b − a, its SE, two-sided p
+    # of each metric and pair of runs whose replicates are paired: b − a, its SE, two-sided p
+    tests: pd.DataFrame
     notes: tuple[str, ...]  # what makes the scores not comparable as they stand
 
     def __repr__(self) -> str:
@@ -42,18 +52,20 @@ def compare(
     output_dir: str | PathLike[str] = "outputs",
     **named: Result | str | PathLike[str],
 ) -> Comparison:
-    """Two runs or more beside each other: results of ``run`` or ``load``, folders, or beginnings of ids.
+    """Compare two or more runs: results of ``run`` or ``load``, folders, or prefixes of ids.
 
         compare(a, b)
         compare(svgd=a, sgld=b).tests
 
-    Those given by keyword are called by it, others by the beginning of their id.  Replicates are paired where runs share seed
-    and data, for they then saw the same rows and the same random streams; ``tests`` has the mean difference b − a, its SE and,
-    of five pairs or more, the two-sided p of Wilcoxon's signed-rank test; of runs of one replicate under attack p of McNemar's
-    exact test over test labels; ``p_holm`` corrected (Holm) for the pairs of runs of the same metric.
+    Runs given by keyword are named by it, others by the prefix of their id.  Replicates are
+    paired if runs share seed and data, because they then saw the same rows and the same
+    random streams.  ``tests`` has the mean difference b − a, its SE and, for five pairs or
+    more, the two-sided p of Wilcoxon's signed-rank test; for runs of one replicate under
+    attack p of McNemar's exact test over test labels; ``p_holm`` is corrected (Holm) for
+    the pairs of runs of the same metric.
 
     Raises:
-        ConfigError: fewer than two runs, one that is not there, or two of one name.
+        ConfigError: fewer than two runs, a run that does not exist, or two of one name.
     """
     import pandas as pd
 
@@ -67,10 +79,13 @@ def compare(
         if label in found:
             raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")
         found[label] = one
-    labels, those = list(found), list(found.values())
+    labels = list(found)
+    those = list(found.values())
 
     def lay_out(rows: list[list[str]]) -> pd.DataFrame:
-        return pd.DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=labels)
+        return pd.DataFrame(
+            [row[1:] for row in rows], index=[row[0] for row in rows], columns=labels
+        )
 
     return Comparison(
         settings=lay_out(config_rows(those, everything=False)),

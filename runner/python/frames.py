@@ -19,8 +19,21 @@ from runner.standard_error import mean_se
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("id", "experiment", "dataset", "model", "inference", "attacker", "seed", "replicates", "state", "smoke",
-           "started", "seconds", "record")  # fmt: skip
+COLUMNS = (
+    "id",
+    "experiment",
+    "dataset",
+    "model",
+    "inference",
+    "attacker",
+    "seed",
+    "replicates",
+    "state",
+    "smoke",
+    "started",
+    "seconds",
+    "record",
+)
 LINES = ("replicate", "step", "phase", "metric", "value")
 
 
@@ -34,23 +47,33 @@ def recorded_values(folder: Path) -> pd.DataFrame:
         for metric in line["metrics"]
         for r, value in by_replicate(line, metric)
     ]
-    return pd.DataFrame(rows, columns=list(LINES)).sort_values(["replicate", "step"], kind="stable", ignore_index=True)
+    return pd.DataFrame(rows, columns=list(LINES)).sort_values(
+        ["replicate", "step"], kind="stable", ignore_index=True
+    )
 
 
 def runs(
-    output_dir: str | PathLike[str] = "outputs", *, settings: Iterable[str] = (), parts: bool = False, **filters: Any
+    output_dir: str | PathLike[str] = "outputs",
+    *,
+    settings: Iterable[str] = (),
+    parts: bool = False,
+    **filters: Any,
 ) -> pd.DataFrame:
-    """The runs recorded in a folder, a row each: id, experiment, dataset, model, inference, attacker, seed, replicates, state,
-    smoke, started, seconds, record (its folder), and of every score the mean over replicates (``rmse``) and its standard
-    error (``rmse_se``).
+    """The runs recorded in a folder, one row each.
+
+    Columns: id, experiment, dataset, model, inference, attacker, seed, replicates, state,
+    smoke, started, seconds, record (its folder), and for every score the mean over
+    replicates (``rmse``) and its standard error (``rmse_se``).
 
         runs()
-        runs("outputs", experiment="bnn_uci", state="done", inference=["sgld", "sgld_r"], settings=["inference.step_size"])
+        runs("outputs", experiment="bnn_uci", state="done", inference=["sgld", "sgld_r"],
+             settings=["inference.step_size"])
         runs(inference={"name": "sgld", "burn_in": 20})
 
-    ``settings`` adds keys of the config as columns; ``parts`` the scores of parts too (``rmse/task``).  A filter is a column,
-    or a key of the config, and the value, or list of values, that it is to have; dicts as in ``run``.  Scores of a run that
-    is not done are those of its last evaluation.
+    ``settings`` adds keys of the config as columns; ``parts`` also adds the scores of parts
+    (``rmse/task``).  A filter is a column or a key of the config, and the value, or list of
+    values, that it must have; dicts as in ``run``.  Scores of a run that is not done are
+    its last evaluation's.
 
     Raises:
         ConfigError: a filter, or a setting, that no run has.
@@ -61,7 +84,8 @@ def runs(
     refuse_too_large(filters)
     wanted = dict(flat(filters))
     ask_config = [name for name in [*wanted, *settings] if name not in COLUMNS]
-    rows, seen = [], set[str]()
+    rows = []
+    seen = set[str]()
     for folder in record.runs(Path(output_dir)):
         facts = read_beside(folder)
         if facts is None:
@@ -78,10 +102,14 @@ def runs(
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
         if all(_is(row.get(name, values.get(name)), value) for name, value in wanted.items()):
-            rows.append(row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts))
+            rows.append(
+                row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
+            )
     for name in ask_config if seen else ():
         if name not in seen:
-            raise ConfigError(f"runs: {name}: no run has such a setting{nearest(name, [*COLUMNS, *seen])}")
+            raise ConfigError(
+                f"runs: {name}: no run has such a setting{nearest(name, [*COLUMNS, *seen])}"
+            )
     frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, *settings])
     return frame.sort_values("started", kind="stable", ignore_index=True)
 
@@ -92,7 +120,7 @@ def _values(folder: Path) -> dict[str, Any]:
 
 
 def _is(value: Any, wanted: Any) -> bool:
-    """Whether a value is the one wanted, or one of them."""
+    """True if a value equals the requested one, or one in the requested list."""
     return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
 
 

@@ -10,10 +10,13 @@ from runner.resume import config_of
 
 
 def job_of(folder: Path, data_dir: str | None) -> Job:
-    """What a record's run did, ready to be loaded again; code of others is imported where the caller has done so already.
+    """Job of a record's run, ready to be loaded again.
+
+    Users' code is imported only if the caller has already imported it.
 
     Raises:
-        ConfigError: its config is damaged, or names modules that nobody has imported, or its data are gone.
+        ConfigError: its config is damaged, or names modules that are not imported, or its
+            data are missing.
     """
     import sys
 

@@ -1,4 +1,7 @@
-"""What a run had learnt, from its record: the problem loaded again, and the state of its newest checkpoint poured in."""
+"""Trained state of a run, from its record.
+
+The problem is loaded again and the state of its newest checkpoint is restored.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +38,28 @@ class Restored:
 
         Raises:
             ConfigError: several are there and none is named, or one is named that is not there."""
-        problem, posterior, rng = self.problem, self.posterior, self.rng
+        problem = self.problem
+        posterior = self.posterior
+        rng = self.rng
         if isinstance(problem, SupervisedReplicates) and isinstance(posterior, tuple):
             if replicate is None or not 0 <= replicate < problem.replicates:
                 among = f"from 0 to {problem.replicates - 1}"
-                raise ConfigError(f"replicate={replicate}: several were learnt side by side; say which, {among}")
-            problem, posterior, rng = problem.splits[replicate], posterior[replicate], rng.of(replicate)
+                raise ConfigError(
+                    f"replicate={replicate}: several were learnt side by side; say which, {among}"
+                )
+            problem = problem.splits[replicate]
+            posterior = posterior[replicate]
+            rng = rng.of(replicate)
         elif replicate not in (None, self.replicate):
-            raise ConfigError(f"replicate={replicate}: that of the last replicate alone is kept, {self.replicate}")
+            raise ConfigError(
+                f"replicate={replicate}: that of the last replicate alone is kept, {self.replicate}"
+            )
         if isinstance(posterior, Variants):
             if variant not in posterior.of:
                 among = ", ".join(posterior.of)
-                raise ConfigError(f"variant={variant}: several were learnt side by side; say which of {among}")
+                raise ConfigError(
+                    f"variant={variant}: several were learnt side by side; say which of {among}"
+                )
             posterior = posterior.of[variant]
         elif variant is not None:
             raise ConfigError(f"variant={variant}: the run has one posterior; leave it out")
@@ -54,12 +67,12 @@ class Restored:
 
 
 def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
-    """Of the newest checkpoint in the folder of a record, whose run.json has these facts.
+    """Restore the newest checkpoint in a record's folder; its run.json has these facts.
 
-    Checkpoints of the replicate that was computed last are kept, and of none before it.
+    Only checkpoints of the replicate that was computed last are kept.
 
     Raises:
-        RunFailure: there is no checkpoint, or it is not of this code and these data.
+        RunFailure: there is no checkpoint, or it is from other code or data.
     """
     again = "run it with fresh=true to have one"
     if job.data != facts["data"]:
@@ -67,7 +80,9 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
             f"{folder}: was on the data {facts['data']}, and {job.data} is what is found now; give data_dir=… "
             "with the files that it had"
         )
-    found, tensors, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"]) or ({}, {}, [])
+    found, tensors, complaints = checkpoint.load_newest(
+        folder / "checkpoints", facts["signature"]
+    ) or ({}, {}, [])
     if not found:
         said = f"none is whole ({complaints[0]})" if complaints else "there is none"
         if (taken := facts.get("taken_over")) and not complaints:
@@ -88,4 +103,6 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
         raise RunFailure(
             f"{folder}: its checkpoint does not fit the state that the code of today has ({error!r:.200}); {again}"
         ) from error
-    return Restored(problem, model, job.method.posterior(state), rng, found["replicate"], found["step"])
+    return Restored(
+        problem, model, job.method.posterior(state), rng, found["replicate"], found["step"]
+    )

@@ -43,17 +43,20 @@ class Result:
 
     record: Path  # its folder
     was_done: bool  # it was recorded before it was asked for, and nothing was computed
-    compared: records.Compared = field(repr=False)  # facts, settings and scores, as ``runner compare`` reads them
+    # facts, settings and scores, as ``runner compare`` reads them
+    compared: records.Compared = field(repr=False)
     _data_dir: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        headline = ", ".join(f"{name} {score}" for name, score in self.scores.items() if "/" not in name)
+        headline = ", ".join(
+            f"{name} {score}" for name, score in self.scores.items() if "/" not in name
+        )
         at = "" if self.compared.step is None else f" at step {self.compared.step}"
         return f"<{self.experiment}/{self.id[:8]} {self.state}{at}: {headline or 'no score yet'}>"
 
     @property
     def id(self) -> str:
-        """Its signature, of which the beginning names it."""
+        """Signature of the run; a prefix is enough to name it."""
         return self.compared.facts["signature"]
 
     @property
@@ -67,8 +70,14 @@ class Result:
 
     @cached_property
     def scores(self) -> Mapping[str, Score]:
-        """Final scores by name, ``rmse/task`` those of a part; of a run that is not done, those of its last evaluation."""
-        return {name: Score(*mean_se(values), tuple(values)) for name, values in self.compared.result.items()}
+        """Final scores by name, ``rmse/task`` for a part's score.
+
+        A run that is not done has the scores of its last evaluation.
+        """
+        return {
+            name: Score(*mean_se(values), tuple(values))
+            for name, values in self.compared.result.items()
+        }
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -79,10 +88,12 @@ class Result:
 
     @cached_property
     def checks(self) -> pd.DataFrame:
-        """What was checked of the run and of its attack: about, check, passed (None: not checked), detail."""
+        """Checks of the run and of its attack: about, check, passed (None: not checked), detail."""
         import pandas as pd
 
-        return pd.DataFrame(combine_checks(self.compared.facts), columns=["about", "check", "passed", "detail"])
+        return pd.DataFrame(
+            combine_checks(self.compared.facts), columns=["about", "check", "passed", "detail"]
+        )
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -105,7 +116,9 @@ class Result:
             from runner.python.restored import restore_run
 
             with console.quietly():
-                return restore_run(job_of(self.record, self._data_dir), self.record, self.compared.facts)
+                return restore_run(
+                    job_of(self.record, self._data_dir), self.record, self.compared.facts
+                )
         except DataUnavailable as error:
             raise ConfigError(str(error)) from None
         except NumericalTrouble as error:
@@ -113,12 +126,14 @@ class Result:
 
     @property
     def posterior(self) -> Any:
-        """What inference handed back (``docs/contracts.md``), rebuilt from the newest checkpoint.
+        """Result of inference (``docs/contracts.md``), rebuilt from the newest checkpoint.
 
-        Of several replicates that are computed one after the other it is the last one's; ``replicate`` says which.
+        For several replicates that are computed one after the other it is the last one's;
+        ``replicate`` gives its number.
 
         Raises:
-            ConfigError, RunFailure: its data, or a checkpoint, are not there."""
+            ConfigError, RunFailure: its data, or a checkpoint, do not exist.
+        """
         return self._restore.posterior
 
     @property
@@ -128,18 +143,24 @@ class Result:
 
     @property
     def replicate(self) -> int:
-        """Whose posterior it is, counted from 0."""
+        """Replicate of the posterior, counted from 0."""
         return self._restore.replicate
 
-    def predict(self, x: Any, *, replicate: int | None = None, variant: str | None = None) -> Predictive:
-        """Posterior predictive at inputs x [B, D] (a tensor, an array, a frame), in the units of ``problem.test``: a mixture
-        of normals (``mean``, ``variance``, ``quantile``) or of class probabilities (``probs``, ``guess``).
+    def predict(
+        self, x: Any, *, replicate: int | None = None, variant: str | None = None
+    ) -> Predictive:
+        """Posterior predictive at inputs x [B, D] (a tensor, an array, a frame).
 
-        Where replicates, or variants (``inference.alphas``), were learnt side by side, ``replicate`` and ``variant`` say whose.
+        It is in the units of ``problem.test``: a mixture of normals (``mean``, ``variance``,
+        ``quantile``) or of class probabilities (``probs``, ``guess``).
+
+        If replicates, or variants (``inference.alphas``), were trained side by side,
+        ``replicate`` and ``variant`` select one.
 
         Raises:
-            ConfigError: it does not predict labels, x has another number of inputs, or whose is not said; and as
-                ``posterior``."""
+            ConfigError: it does not predict labels, x has another number of inputs, or no
+                replicate or variant is selected; and as ``posterior``.
+        """
         import numpy as np
         import torch
 
@@ -172,16 +193,19 @@ class Result:
         from components.trouble import Misfit
 
         try:
-            return inference_groups(self.problem, self.posterior, self._restore.rng, self._restore.model)
+            return inference_groups(
+                self.problem, self.posterior, self._restore.rng, self._restore.model
+            )
         except Misfit as error:
             raise ConfigError(f"inference_data: {error}") from None
 
 
 def result_of(folder: Path, was_done: bool, data_dir: str | None = None) -> Result:
-    """What the record in a folder holds.
+    """Content of the record in a folder.
 
     Raises:
-        ConfigError: it cannot be read."""
+        ConfigError: it cannot be read.
+    """
     return Result(folder, was_done, records.load(folder), data_dir)
 
 

@@ -18,23 +18,29 @@ from runner.tracking.handover import made_sure
 
 
 def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Result:
-    """Runs an experiment and says what came of it; a run that is done already is read, one that was stopped goes on.
+    """Run an experiment and return its result.
+
+    A run that is done already is read from its record; a stopped run continues.
 
         run("sarcos_mdgp", "steps=100", seed=3, model={"widths": [50]})
         run(dataset="multitask_toy", model="cgp", inference="lbfgs", steps=50)
 
-    ``experiment`` is one of ``runner list experiment`` (None: composed by hand), ``overrides`` are the words of a command
-    line, and keywords are keys of the config: of a component a name, or a dict of its keys (with ``name``, to choose
-    another).  What is composed, recorded and told MLflow is what ``runner +experiment=… key=value`` would, with the same
-    signature, so that a run that either has done is done for both.
+    ``experiment`` is one of ``runner list experiment`` (None: composed by hand),
+    ``overrides`` are the words of a command line, and keywords are keys of the config: for
+    a component a name, or a dict of its keys (with ``name``, to choose another).
+    Composition, record and MLflow entries are identical to
+    ``runner +experiment=… key=value``, with the same signature, so that a run done by
+    either is done for both.
 
-    Nothing is printed, and no signal handled: an interrupt is Python's, after which the same call goes on from the last
-    checkpoint.  What the command line shows in a panel (simulated data, keys that do not fit the component chosen) is a
+    Nothing is printed, and no signal is handled: an interrupt is Python's, after which the
+    same call continues from the last checkpoint.  Messages that the command line shows in a
+    panel (simulated data, keys that do not fit the component chosen) are a
     ``RunnerWarning``.
 
     Raises:
-        ConfigError: a mistake in what was asked for; the message names the key and the mend.
-        RunFailure: the run diverged or cannot go on; what it had done is kept.  Both are a ``RunnerError``.
+        ConfigError: an error in the request; the message names the key and the fix.
+        RunFailure: the run diverged or cannot continue; its progress is kept.  Both are a
+            ``RunnerError``.
     """
     words = _words(experiment, overrides, keys)
     with console.quietly(), conf_folders.of_this_command():
@@ -62,11 +68,17 @@ def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, A
     words = [*chosen, *overrides, *words_of(keys)]
     for word in words:
         if not isinstance(word, str):
-            raise ConfigError(f"run: {word!r} is no override; write 'key=value', or give it as a keyword")
-        if word in ("-m", "--multirun") or word.startswith(("hydra.", "hydra/", "+hydra", "++hydra")):
+            raise ConfigError(
+                f"run: {word!r} is no override; write 'key=value', or give it as a keyword"
+            )
+        if word in ("-m", "--multirun") or word.startswith(
+            ("hydra.", "hydra/", "+hydra", "++hydra")
+        ):
             raise ConfigError(f"{word}: serves sweeps of the command line; call run once for each")
         if word.startswith("-") and word.partition("=")[0] not in conf_folders.FLAGS:
-            raise ConfigError(f"{word}: a flag of the command line; of these run knows --config-dir=… alone")
+            raise ConfigError(
+                f"{word}: a flag of the command line; of these run knows --config-dir=… alone"
+            )
     return words
 
 
@@ -96,7 +108,9 @@ def _compose(words: list[str]) -> Resolved:
             if type(error) is ValueError and "Config group override" not in str(error):
                 raise
             if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
-                raise ConfigError(f"{swept[0]}: several values are a sweep; call run once for each") from None
+                raise ConfigError(
+                    f"{swept[0]}: several values are a sweep; call run once for each"
+                ) from None
             raise ConfigError(explain(error, argv)) from None
         return resolve(*given, explicit_keys(argv))
 

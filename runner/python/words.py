@@ -44,7 +44,10 @@ def refuse_too_large(keys: Mapping[str, object]) -> None:
 def chosen_names(keys: Mapping[str, object]) -> dict[str, str]:
     """The component of each role that the keywords name."""
     named = {role: keys.get(role) for role in CHOSEN}
-    found = {role: value.get("name") if isinstance(value, Mapping) else value for role, value in named.items()}
+    found = {
+        role: value.get("name") if isinstance(value, Mapping) else value
+        for role, value in named.items()
+    }
     return {role: name for role, name in found.items() if isinstance(name, str)}
 
 
@@ -71,15 +74,19 @@ def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
 def flat(
     keys: Mapping[str, object], chosen: Mapping[str, str] | None = None, above: str = ""
 ) -> Iterator[tuple[str, object]]:
-    """Dotted keys and their values; the name of a component is the value of the key that holds it, and comes first.
+    """Dotted keys and their values.
+
+    The name of a component is the value of the key that holds it, and comes first.
 
     Args:
-        keys: what was asked for.
-        chosen: the component of each role that is named; None: ``keys`` are a whole config, of which every key is a row.
+        keys: the requested keys.
+        chosen: the component of each role that is named; None: ``keys`` are a whole config
+            and every key of it is a row.
         above: the key that holds ``keys``, with a dot behind it.
 
     Raises:
-        ConfigError: a key that is no word."""
+        ConfigError: a key that is not a word.
+    """
     for key, value in keys.items():
         if not isinstance(key, str):
             raise ConfigError(f"{above}{key}: a key is a word, not {type(key).__name__}")
@@ -94,10 +101,11 @@ def flat(
 
 
 def to_override(value: object, key: str) -> str:
-    """A value as Hydra's grammar has it.
+    """A value in Hydra's override grammar.
 
     Raises:
-        ConfigError: it has no such form; ``key`` is whose value it is."""
+        ConfigError: the value has no such form; the message names its ``key``.
+    """
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -120,5 +128,6 @@ def to_override(value: object, key: str) -> str:
 def _quote(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
-    escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")  # a backslash counts before a quote alone
+    # a backslash counts before a quote alone
+    escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")
     return f"'{escaped}'"

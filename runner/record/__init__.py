@@ -1,1 +1,1 @@
-"""What a run leaves behind, on disk and in MLflow."""
+"""Records of runs, on disk and in MLflow."""

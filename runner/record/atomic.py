@@ -27,7 +27,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
-    """What ``write_bytes`` of a process that was killed has left in a folder, and in those ``inside`` it."""
+    """Temporary files that ``write_bytes`` of a killed process left in a folder.
+
+    With ``inside``, the folders in it are searched too.
+    """
     for path in (*folder.glob(".*"), *(folder.glob("*/.*") if inside else ())):
         found = re.fullmatch(r"\..+\.(\d+)", path.name)
         if found and left_behind(int(found[1])):
@@ -41,12 +44,15 @@ def remove_orphans(folder: Path) -> None:
 
 
 def left_behind(process: int) -> bool:
-    """Whether what a process of that number has written is nobody's: ours has written nothing when it looks."""
+    """True if a file written by the process with that number has no owner any more.
+
+    A file with our own number is left over too: ours has written nothing at this point.
+    """
     return process == os.getpid() or not alive(process)
 
 
 def alive(process: int) -> bool:
-    """Whether a process of that number is there."""
+    """True if a process with that number exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

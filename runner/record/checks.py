@@ -15,14 +15,21 @@ Kept = dict[str, Any]  # about ("run" or "attack"), check, passed (null: not che
 
 def to_rows(about: str, checks: Iterable[Check]) -> list[Kept]:
     """Checks as they are written."""
-    return [{"about": about, "check": c.name, "passed": c.passed, "detail": c.detail} for c in checks]
+    return [
+        {"about": about, "check": c.name, "passed": c.passed, "detail": c.detail} for c in checks
+    ]
 
 
 def combine_checks(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
-    """Each check once for all replicates: the first that failed, with how many did; about the run, or the attack, alone."""
+    """Each check once for all replicates: the first that failed, with the number of failures.
+
+    ``about`` restricts them to the checks of the run, or of the attack.
+    """
     replicates = list((facts.get("checks") or {}).values())
     found: dict[tuple[str, str], list[Kept]] = {}
-    for check in (check for checks in replicates for check in checks if about in (None, check["about"])):
+    for check in (
+        check for checks in replicates for check in checks if about in (None, check["about"])
+    ):
         found.setdefault((check["about"], check["check"]), []).append(check)
     out = []
     for same in found.values():
@@ -48,7 +55,11 @@ def tally(rows: Sequence[Mapping[str, Any]]) -> str:
     if lost := len(_failed_checks(rows)):
         return f"{lost} of {len(rows)} failed"
     unknown = sum(check["passed"] is None for check in rows)
-    return f"{len(rows) - unknown} passed, {unknown} not checked" if unknown else f"all {len(rows)} passed"
+    return (
+        f"{len(rows) - unknown} passed, {unknown} not checked"
+        if unknown
+        else f"all {len(rows)} passed"
+    )
 
 
 def verdict(facts: dict[str, Any]) -> str:

@@ -29,22 +29,34 @@ class BibEntry:
     year: str
 
     def pattern(self) -> re.Pattern[str]:
-        """What a text says that cites it."""
+        """Pattern of a text that cites the entry."""
         names = [re.escape(name) for name in self.names if name != "others"]
-        first, rest = names[0], "|".join(names[1:])
+        first = names[0]
+        rest = "|".join(names[1:])
         some = rf"(?:, (?:{rest}))*" if rest else ""
-        forms = [rf"{first}{some} et al\.?"] if len(self.names) > 2 or "others" in self.names else []
+        forms = (
+            [rf"{first}{some} et al\.?"] if len(self.names) > 2 or "others" in self.names else []
+        )
         if "others" not in self.names:
-            forms.append(first if len(names) == 1 else rf"{', '.join(names[:-1])},? (?:and|&) {names[-1]}")
+            forms.append(
+                first if len(names) == 1 else rf"{', '.join(names[:-1])},? (?:and|&) {names[-1]}"
+            )
         # Not the last of other authors ("Titsias and Ruiz" is no work of Ruiz alone); "4 and Titsias" begins a citation.
         alone = r"(?<![^\W\d_] and )(?<![^\W\d_] & )"
-        return re.compile(rf"{alone}(?<![\w-])(?:{'|'.join(forms)}),? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)")
+        return re.compile(
+            rf"{alone}(?<![\w-])(?:{'|'.join(forms)}),? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)"
+        )
 
 
 def _names(authors: str) -> tuple[str, ...]:
     """Family names: ``Family, Given and Family, Given``, or the last word of one without a comma."""
-    authors = ACCENT.sub(lambda found: unicodedata.normalize("NFC", found[2] + ACCENTS[found[1]]), authors)
-    people = (author.strip().replace("{", "").replace("}", "") for author in re.split(r"\s+and\s+", authors))
+    authors = ACCENT.sub(
+        lambda found: unicodedata.normalize("NFC", found[2] + ACCENTS[found[1]]), authors
+    )
+    people = (
+        author.strip().replace("{", "").replace("}", "")
+        for author in re.split(r"\s+and\s+", authors)
+    )
     return tuple(person.split(",")[0] if "," in person else person.split()[-1] for person in people)
 
 

@@ -1,4 +1,8 @@
-"""Which code runs: its commit, a hash of what is not committed, and the versions of the packages that it computes with."""
+"""Version of the running code.
+
+It consists of its commit, a hash of the uncommitted changes, and the versions of the
+packages that it computes with.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,9 @@ PACKAGES = (
 
 def _git(*words: str) -> str:
     command = ["git", "-C", str(ROOT), *words]
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=10).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=10
+    ).stdout
 
 
 def _hash(text: str) -> str:
@@ -36,14 +42,20 @@ def _hash(text: str) -> str:
 
 
 def commit(keep_diff: bool = False) -> dict[str, str]:
-    """``sha`` of the commit, ``diff_sha256`` of what is not committed, if anything, and with ``keep_diff`` the ``diff``
-    itself, which may hold what nobody was meant to see.  Empty outside a checkout."""
+    """Commit of the code; empty outside a checkout.
+
+    ``sha`` of the commit, ``diff_sha256`` of uncommitted changes, if any, and with
+    ``keep_diff`` the ``diff`` itself, which may hold content that nobody was meant to see.
+    """
     try:
         top, sha = _git("rev-parse", "--show-toplevel", "HEAD").split("\n")[:2]
-        if not sha or Path(top) != ROOT.resolve():  # installed in a folder of somebody else's repository
+        # installed in a folder of somebody else's repository
+        if not sha or Path(top) != ROOT.resolve():
             return {}
         diff = _git("diff", "HEAD", "--", *SOURCES)
-        for path in sorted(_git("ls-files", "--others", "--exclude-standard", "--", *SOURCES).splitlines()):
+        for path in sorted(
+            _git("ls-files", "--others", "--exclude-standard", "--", *SOURCES).splitlines()
+        ):
             diff += f"new file {path}\n{(ROOT / path).read_text(errors='replace')}"
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return {}
@@ -53,7 +65,7 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
 
 @cache
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that matter, those that are installed."""
+    """Versions of Python and of the relevant packages, if installed."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -64,7 +76,7 @@ def versions() -> dict[str, str]:
 
 
 def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:
-    """What checkpoints and records keep of a code to know it again; records of before hold the change itself."""
+    """Identity of the code in checkpoints and records; older records hold the diff itself."""
     known: dict[str, Any] = {k: git[k] for k in ("sha", "diff_sha256") if k in git}
     if git.get("diff") and "diff_sha256" not in known:
         known["diff_sha256"] = _hash(git["diff"])
@@ -72,7 +84,7 @@ def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:
 
 
 def has_changes(git: dict[str, Any]) -> bool:
-    """Whether something was not committed."""
+    """True if there were uncommitted changes."""
     return bool(git.get("diff_sha256") or git.get("diff"))
 
 
@@ -86,6 +98,11 @@ def difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:
     if any(before.get(key) != now.get(key) for key in ("sha", "diff_sha256")):
         same = " (other changes)" if _commit(before) == _commit(now) else ""
         parts.append(f"commit {_commit(before)} before, {_commit(now)} now{same}")
-    old, new = before["versions"], now["versions"]
-    parts += [f"{p} {old[p]} before, {new[p]} now" for p in sorted(old.keys() & new.keys()) if old[p] != new[p]]
+    old = before["versions"]
+    new = now["versions"]
+    parts += [
+        f"{p} {old[p]} before, {new[p]} now"
+        for p in sorted(old.keys() & new.keys())
+        if old[p] != new[p]
+    ]
     return "; ".join(parts) or None

@@ -49,7 +49,11 @@ def flat(values: Any, prefix: str = "") -> dict[str, str]:
             out |= flat(value, f"{prefix}{key}.")
         else:
             out[f"{prefix}{key}"] = (
-                "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+                "null"
+                if value is None
+                else str(value).lower()
+                if isinstance(value, bool)
+                else str(value)
             )
     return out
 
@@ -104,7 +108,9 @@ FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "took": _duration,
     "code": _code,
     "threads": lambda f: str(f.get("threads")),
-    "processor": lambda f: str((f.get("hardware") or {}).get("gpu") or (f.get("hardware") or {}).get("cpu") or ""),
+    "processor": lambda f: str(
+        (f.get("hardware") or {}).get("gpu") or (f.get("hardware") or {}).get("cpu") or ""
+    ),
 }
 ALWAYS = ("state", "data", "took")
 
@@ -113,12 +119,16 @@ def fact_rows(runs: list[Compared]) -> list[Row]:
     """State, data and duration, and the other facts that differ."""
     table = {name: [of(run.facts) for run in runs] for name, of in FACTS.items()}
     versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
-    table |= {p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions}
-    return [[name, *values] for name, values in table.items() if name in ALWAYS or len(set(values)) > 1]
+    table |= {
+        p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions
+    }
+    return [
+        [name, *values] for name, values in table.items() if name in ALWAYS or len(set(values)) > 1
+    ]
 
 
 def config_rows(runs: list[Compared], everything: bool) -> list[Row]:
-    """Keys whose values differ (or all of them), in the order of the first config that has them."""
+    """Keys with different values (or all keys), in the order of the first config with them."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     rows = [[key, *(run.config.get(key, ABSENT) for run in runs)] for key in keys]
     return [row for row in rows if everything or len(set(row[1:])) > 1]
@@ -133,12 +143,17 @@ def _cell(values: list[float] | None) -> str:
     if not values:
         return ABSENT
     mean, se = mean_se(values)
-    return f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
+    return (
+        f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
+    )
 
 
 def are_paired(a: Compared, b: Compared) -> bool:
-    """Whether replicate r of both runs saw the same data and the same random streams."""
-    return (a.facts["seed"], a.facts["data"]) == (b.facts["seed"], b.facts["data"]) and None is a.step is b.step
+    """True if replicate r of both runs saw the same data and the same random streams."""
+    return (a.facts["seed"], a.facts["data"]) == (
+        b.facts["seed"],
+        b.facts["data"],
+    ) and None is a.step is b.step
 
 
 def difference(a: list[float], b: list[float], paired: bool) -> str:
@@ -159,11 +174,13 @@ def rows_test(a: Compared, b: Compared, metric: str) -> McNemar | None:
 
 def metrics_of(runs: Iterable[Compared]) -> list[str]:
     """All metrics that a run has, headline metrics first."""
-    return sorted(dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name)
+    return sorted(
+        dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name
+    )
 
 
 def directions(rows: list[Row]) -> list[Row]:
-    """The rows with the direction of each score beside its name, as somebody at a terminal reads them."""
+    """The rows with the direction of each score next to its name, for display at a terminal."""
     arrows = {"higher": " ↑", "lower": " ↓", None: ""}
     return [[f"{name}{arrows[better(name)]}", *cells] for name, *cells in rows]
 
@@ -179,17 +196,21 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
     p of McNemar's exact test, where the outcomes of test labels are kept."""
     from runner.report.verdicts import compare, holm, scores_by_replicate
 
-    first, others = runs[0], runs[1:]
+    first = runs[0]
+    others = runs[1:]
     rows = []
     for name in metrics_of(runs):
-        row, tested = [name], {}
+        row = [name]
+        tested = {}
         for run in others:
-            a, b = first.result.get(name), run.result.get(name)
+            a = first.result.get(name)
+            b = run.result.get(name)
             if a and b and are_paired(first, run) and len(a) == len(b) > 1:
                 tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a), None)
         corrected = holm(tested)
         for run in others:
-            a, b = first.result.get(name), run.result.get(name)
+            a = first.result.get(name)
+            b = run.result.get(name)
             text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
             if exact := rows_test(first, run, name):
                 text += f", {exact}"
@@ -203,7 +224,7 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
 
 
 def warnings(runs: list[Compared]) -> list[str]:
-    """What makes the results not comparable as they stand."""
+    """Warnings that the results are not directly comparable."""
     said = []
     data = list(dict.fromkeys(run.facts["data"] for run in runs))
     if len(data) > 1:
@@ -235,9 +256,17 @@ def main(argv: list[str]) -> int:
         epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )
-    parser.add_argument("run", nargs="+", help="folder of a run, or the beginning of its signature; two or more")
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
-    parser.add_argument("--all", action="store_true", help="show every key of the configurations, not the differences")
+    parser.add_argument(
+        "run", nargs="+", help="folder of a run, or the beginning of its signature; two or more"
+    )
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show every key of the configurations, not the differences",
+    )
     given = parser.parse_args(argv[1:])
     if len(given.run) < 2:
         raise ConfigError(f"compare: give two runs or more, not {len(given.run)}")
@@ -246,11 +275,18 @@ def main(argv: list[str]) -> int:
     config = config_rows(runs, given.all)
     _section("run", "", labels, fact_rows(runs))
     _section("config", "no difference" if not config else "", labels, config)
-    results, apart = result_rows(runs), difference_rows(runs)
+    results = result_rows(runs)
+    apart = difference_rows(runs)
     if is_terminal(sys.stdout):
-        results, apart = directions(results), directions(apart)
+        results = directions(results)
+        apart = directions(apart)
     if len(runs) == 2:  # one column more
-        _section("result", "none has a result yet", [*labels, "difference"], _side_by_side(results, apart))
+        _section(
+            "result",
+            "none has a result yet",
+            [*labels, "difference"],
+            _side_by_side(results, apart),
+        )
     else:
         _section("result", "none has a result yet", labels, results)
         _section(f"less {labels[0]}", "none has a result yet", labels[1:], apart)
@@ -271,7 +307,9 @@ def _readable(names: list[str], output_dir: Path) -> list[Compared]:
         except UnreadableRecordError as error:
             print(f"note: left out: {error}", file=sys.stderr)
     if len(runs) < 2:
-        raise ConfigError(f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can")
+        raise ConfigError(
+            f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can"
+        )
     return runs
 
 
@@ -283,4 +321,6 @@ def _section(name: str, empty: str, labels: list[str], rows: list[Row]) -> None:
     if sys.stdout.isatty() and not rows:
         print(f"{name}: {empty}")
         return
-    print_table(name, ("", *labels), rows if sys.stdout.isatty() else [[name, *row] for row in rows])
+    print_table(
+        name, ("", *labels), rows if sys.stdout.isatty() else [[name, *row] for row in rows]
+    )

@@ -30,7 +30,7 @@ HOLDS: dict[str, type | tuple[type, ...]] = {
     "seconds": NUMBER,
     "finished": dict,
     "result": dict,
-}  # fmt: skip
+}
 SINCE: dict[str, type | tuple[type, ...]] = {  # what some records have
     "git": dict,
     "versions": dict,
@@ -38,7 +38,7 @@ SINCE: dict[str, type | tuple[type, ...]] = {  # what some records have
     "code": list,
     "artefacts": list,
     "vectorised": bool,
-}  # fmt: skip
+}
 CHECK = {"about", "check", "passed", "detail"}
 
 
@@ -52,22 +52,26 @@ def gather_scores(finished: dict[str, dict[str, Any]], vectorised: bool) -> dict
 
 
 def _is_valid(facts: Any) -> bool:
-    """Whether what is there has the form of what is written, and a result is that of the replicates.
+    """True if the facts have the written format and any result matches the replicates.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: it has not."""
+        KeyError, TypeError, ValueError, AttributeError: they do not.
+    """
     if facts["state"] not in get_args(RunState):
         return False
     if not all(isinstance(facts[key], of) for key, of in (HOLDS | SINCE).items() if key in facts):
         return False
-    if not all(check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks):
+    if not all(
+        check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks
+    ):
         return False
     if facts["state"] == "done" and not facts["finished"]:
         return False  # no replicate came to its end
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
         return True
     result = gather_scores(facts["finished"], facts["vectorised"])
-    return json.dumps(result, sort_keys=True) == json.dumps(facts["result"], sort_keys=True)  # as text: NaN is NaN
+    # as text: NaN is NaN
+    return json.dumps(result, sort_keys=True) == json.dumps(facts["result"], sort_keys=True)
 
 
 class UnreadableRecordError(ConfigError):
@@ -84,7 +88,10 @@ def tell_unreadable(path: Path, error: OSError) -> None:
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """What lies in a folder, sorted; nothing where there is none, with a warning where it may not be read."""
+    """Content of a folder, sorted; empty if it does not exist.
+
+    If it may not be read, it is empty and a warning is given.
+    """
     try:
         return sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -95,8 +102,10 @@ def list_folder(folder: Path) -> list[Path]:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """run.json of a folder; None when there is none or it is damaged (the run that it is of then rebuilds it), and, with a
-    warning, when it may not be read."""
+    """run.json of a folder; None if it is missing or damaged (its run then rebuilds it).
+
+    If it may not be read, None and a warning.
+    """
     try:
         return load_facts(folder)
     except PermissionError as error:
@@ -105,7 +114,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def read_beside(folder: Path) -> dict[str, Any] | None:
-    """``read`` of a record that is shown beside others: there is a warning of a damaged one too."""
+    """``read`` of a record shown next to others: a damaged one gives a warning too."""
     try:
         facts = load_facts(folder)
     except PermissionError as error:
@@ -117,7 +126,7 @@ def read_beside(folder: Path) -> dict[str, Any] | None:
 
 
 def load_facts(folder: Path) -> dict[str, Any] | None:
-    """run.json of a folder; None when there is none or it is damaged.
+    """run.json of a folder; None if it is missing or damaged.
 
     Raises:
         PermissionError: this user may not read it.
@@ -169,8 +178,10 @@ def is_readable(path: Path) -> bool:
 
 
 def complete(facts: dict[str, Any] | None, signature: str) -> bool:
-    """Whether the facts of a record are all there, and are those of a run of that signature; one that is said to be done has
-    finished something."""
+    """True if a record's facts are complete and belong to a run of that signature.
+
+    A record marked as done must have a finished replicate.
+    """
     if facts is None or not facts.keys() >= HOLDS.keys() or facts["signature"] != signature:
         return False
     return facts["state"] != "done" or bool(facts["finished"])

@@ -1,4 +1,7 @@
-"""Names that become paths: whatever a config, a study or a record calls something, it stays in its folder."""
+"""Names that become paths.
+
+Any name in a config, a study or a record stays inside its folder.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ def inside(folder: Path, name: str, key: str) -> Path:
         ConfigError: the name leads out of the folder, or is the folder itself.
     """
     parts = PurePath(name).parts
-    if not parts or ".." in parts or PurePath(name).is_absolute() or any(ord(letter) < 32 for letter in name):
+    if (
+        not parts
+        or ".." in parts
+        or PurePath(name).is_absolute()
+        or any(ord(letter) < 32 for letter in name)
+    ):
         raise ConfigError(f"{key}={name!r}: leads out of its folder; give a plain name")
     return folder / name
 

@@ -1,13 +1,17 @@
-"""The lease of a run: who works in its folder, on whatever machine, ``<run>/.lock``.
+"""Lease of a run, ``<run>/.lock``: the process that works in its folder, on any machine.
 
-It names host, process and the process's start, and is touched every ``BEAT`` seconds.  On the same machine the process itself
-is looked for, and one that was killed is known at once; of another machine the lease counts until it has not been touched for
-``STALE`` seconds.  Both times are read off the file system (the lease's, and that of a file touched now): clocks of machines
-may be apart.  Only operations that are atomic on NFS too are used: ``link`` to make it, ``rename`` to replace it, and the file
-is opened to learn its time, because its attributes alone may be a minute old there.
+It names host, process and the process's start, and its heartbeat touches it every
+``BEAT`` seconds.  On the same machine the process itself is checked, so that a killed
+process is detected immediately; a lease from another machine is valid until it has not
+been touched for ``STALE`` seconds.  Both times are read off the file system (the
+lease's, and the time of a file touched now): clocks of machines may differ.  Only
+operations that are atomic on NFS too are used: ``link`` to make it, ``rename`` to
+replace it, and the file is opened to learn its time, because on NFS its attributes
+without an open may be a minute old.
 
-filelock's SoftFileLease is alike, but takes nothing over on NFS and SMB, which cannot exchange two names, and has no way of
-asking without taking.  ``flock`` is not seen by other machines on every shared disk, and does not exist on Windows.
+filelock's SoftFileLease is similar, but takes nothing over on NFS and SMB, which cannot
+exchange two names, and cannot query without taking.  ``flock`` is not seen by other
+machines on every shared disk, and does not exist on Windows.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record.atomic import alive
 
 NAME = ".lock"
-BEAT, STALE = 10.0, 60.0  # seconds: between touches, and without one after which a lease of another machine is void
+BEAT = 10.0
+# seconds: between touches, and without one after which a lease of another machine is void
+STALE = 60.0
 LOOK = 0.5  # seconds between looks at a lease of another machine that may be void soon
 PAUSE = 0.01  # seconds before another try where somebody else was first
 _live: set[str] = set()  # tokens of the leases that this process holds
@@ -51,7 +57,9 @@ class Holder:
     @property
     def words(self) -> str:
         """As users are told of it."""
-        return f"process {self.process}" + ("" if self.host == platform.node() else f" on {self.host}")
+        return f"process {self.process}" + (
+            "" if self.host == platform.node() else f" on {self.host}"
+        )
 
 
 def _read(*parts: str) -> str:
@@ -61,7 +69,7 @@ def _read(*parts: str) -> str:
 
 
 def place() -> str:
-    """Where a process number means the same process; empty: nowhere for sure."""
+    """Identifier of the scope in which a process number is unique; empty if not certain."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -91,7 +99,7 @@ def holder(path: Path) -> tuple[Holder, float] | None:
 
 
 def clock(folder: Path) -> float:
-    """What time it is by the file system of a folder; by ours where it cannot be written."""
+    """Time according to the file system of a folder; the local time if it cannot be written."""
     probe = folder / f"{NAME}.{uuid.uuid4().hex}.now"
     try:
         with probe.open("xb") as file:
@@ -107,7 +115,7 @@ def clock(folder: Path) -> float:
 
 
 def _void(path: Path, of: Holder, touched: float) -> bool:
-    """Whether its holder is gone for sure, or has been silent for too long."""
+    """True if the lease's holder is certainly gone, or its heartbeat has expired."""
     if of.place and of.place == place():
         if of.process == os.getpid():
             return of.token not in _live
@@ -116,7 +124,7 @@ def _void(path: Path, of: Holder, touched: float) -> bool:
 
 
 def is_leased(path: Path) -> bool:
-    """Whether some process works in a run's folder, as far as can be told now."""
+    """True if some process works in a run's folder, as far as can be known now."""
     try:
         found = holder(path)
     except PermissionError:
@@ -130,15 +138,21 @@ class Lease:
     Source: Gray & Cheriton (1989), leases; the touching process is the lease's own thread, which a long step does not stop."""
 
     def __init__(self, path: Path, mine: Holder):
-        self.path, self.mine = path, mine
+        self.path = path
+        self.mine = mine
         self._seen = time.time()
         self._done = threading.Event()
         self._end = weakref.finalize(self, _give_back, path, mine, self._done, os.getpid())
-        threading.Thread(target=_beat, args=(path, mine, self._done), name="lease", daemon=True).start()
+        threading.Thread(
+            target=_beat, args=(path, mine, self._done), name="lease", daemon=True
+        ).start()
 
     @property
     def unsure(self) -> bool:
-        """Whether it has not been looked at for long enough to be lost: also where the machine slept meanwhile."""
+        """True if the last check is so old that the lease may be lost.
+
+        This includes the case that the machine slept meanwhile.
+        """
         return abs(time.time() - self._seen) > BEAT
 
     def check(self) -> None:
@@ -182,7 +196,7 @@ def _give_back(path: Path, mine: Holder, done: threading.Event, owner: int) -> N
 
 
 def _create_lease(path: Path, mine: Holder) -> bool:
-    """Makes a lease where there is none; False: somebody was first."""
+    """Create a lease if there is no lease; False if another process was first."""
     own = path.with_name(f"{path.name}.{mine.token}")
     try:
         own.write_text(json.dumps(asdict(mine)), encoding="utf-8")
@@ -231,9 +245,11 @@ def take_lease(folder: Path, signature: str) -> Lease:
     Raises:
         ConfigError: another process holds it.
     """
-    path, process = folder / NAME, os.getpid()
+    path = folder / NAME
+    process = os.getpid()
     mine = Holder(platform.node(), place(), process, process_start(process), uuid.uuid4().hex)
-    _live.add(mine.token)  # before it is seen in a file: another thread of ours would take it for one left behind
+    # before it is seen in a file: another thread of ours would take it for one left behind
+    _live.add(mine.token)
     try:
         return _finish_claim(path, mine, signature)
     except BaseException:
@@ -249,7 +265,9 @@ def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
     while True:
         found = holder(path)
         if found is None:
-            if _create_lease(path, mine) or (path.exists() and holder(path) is None and _replace_lease(path, "", mine)):
+            if _create_lease(path, mine) or (
+                path.exists() and holder(path) is None and _replace_lease(path, "", mine)
+            ):
                 break
         elif _void(path, *found):
             if _replace_lease(path, found[0].token, mine):
@@ -257,7 +275,9 @@ def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
         else:
             of, touched = found
             if (of.place and of.place == place()) or first.get(of.token, touched) != touched:
-                raise ConfigError(f"run {signature} is already going ({of.words}); wait for it, or change seed=")
+                raise ConfigError(
+                    f"run {signature} is already going ({of.words}); wait for it, or change seed="
+                )
             if of.token not in first:
                 console.out.print(f"note     {of.words} may still run it: looking whether it does")
             first[of.token] = touched

@@ -30,7 +30,9 @@ def _parse_line(text: bytes) -> Line | None:
         line = json.loads(text)
     except ValueError:
         return None
-    whole = isinstance(line, dict) and all(isinstance(line.get(key), of) for key, of in HOLDS.items())
+    whole = isinstance(line, dict) and all(
+        isinstance(line.get(key), of) for key, of in HOLDS.items()
+    )
     return line if whole else None
 
 
@@ -44,7 +46,10 @@ def read_lines(folder: Path) -> list[Line]:
 
 
 def readable_lines(folder: Path) -> list[Line]:
-    """``read_lines`` of a record beside others: none, with a warning, where this user may not read them."""
+    """``read_lines`` of a record shown next to others.
+
+    Empty, with a warning, if this user may not read them.
+    """
     try:
         return read_lines(folder)
     except PermissionError as error:
@@ -53,7 +58,7 @@ def readable_lines(folder: Path) -> list[Line]:
 
 
 def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:
-    """A line's values of a metric, each with its replicate: one, or all at once, or none."""
+    """A line's values of a metric, each with its replicate: one, all, or no values."""
     values = line["metrics"].get(metric)
     if isinstance(values, list):
         return list(enumerate(values))
@@ -69,7 +74,8 @@ def _text(line: Line) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-AT_ONCE = 64  # lines that wait to be encoded: one after the other it takes a fifth of what it does between steps
+# lines that wait to be encoded: one after the other it takes a fifth of what it does between steps
+AT_ONCE = 64
 
 
 class Lines:
@@ -107,7 +113,7 @@ class Lines:
             os.fsync(self._file.fileno())
 
     def drop(self) -> None:
-        """What was added and is not yet written never will be: the file is somebody else's now."""
+        """Discard lines that are added but not yet written: another process now owns the file."""
         self._waiting.clear()
         if self._file is not None:
             with open(os.devnull, "wb") as nowhere:
@@ -126,10 +132,16 @@ class Lines:
         self.close()  # the file is replaced: lines written on to the old one would be lost
         path = self.folder / NAME
         if not path.exists():
-            return f"{NAME} was missing: what it said of the steps before is lost" if finished or step > 0 else None
+            return (
+                f"{NAME} was missing: what it said of the steps before is lost"
+                if finished or step > 0
+                else None
+            )
 
         def is_kept(line: Line) -> bool:
-            own = line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
+            own = (
+                line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
+            )
             return own or line["replicate"] in finished
 
         before = read_plain(path)
@@ -138,4 +150,8 @@ class Lines:
         if before != b"".join(map(_text, lines)):
             write_lines(self.folder, lines)
         broken = parsed[:-1].count(None)  # the last was cut short by a crash
-        return f"{NAME}: {broken} broken {'line is' if broken == 1 else 'lines are'} left out" if broken else None
+        return (
+            f"{NAME}: {broken} broken {'line is' if broken == 1 else 'lines are'} left out"
+            if broken
+            else None
+        )

@@ -1,6 +1,9 @@
-"""Locks that a process of this machine holds as long as it lives, whatever ends it: a study's processes, the pusher's requests.
+"""Locks that a process of this machine holds until it ends, however it ends.
 
-That of a run, which other machines must see too, is a lease: ``lease.py``."""
+They serve a study's processes and the pusher's requests.
+
+The lock of a run, which other machines must see too, is a lease: ``lease.py``.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from typing import IO
 
 from runner.disk.plain_file import open_plain
 
-TRIES, PAUSE = 6, 0.05  # and the seconds between them
+TRIES = 6
+PAUSE = 0.05  # and the seconds between them
 
 
 def is_locked(path: Path) -> bool:
-    """Whether some process holds a lock."""
+    """True if some process holds a lock."""
     try:
         with open_plain(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class McNemar:
-    """Labels that one of two classifiers alone predicts rightly, and the exact two-sided p of the hypothesis that either is
-    as likely to be it."""
+    """Numbers of labels that only one of two classifiers predicts correctly, and a p-value.
+
+    The p is exact and two-sided, of the hypothesis that both are equally likely to be
+    that one.
+    """
 
     first: int  # right in the first alone
     second: int
@@ -31,7 +34,7 @@ class McNemar:
 
 
 def outcomes_file(folder: Path, replicate: int) -> Path:
-    """Where a record keeps the outcomes of a replicate."""
+    """File of a replicate's outcomes in a record."""
     return folder / "outcomes" / f"{replicate}.json"
 
 
@@ -47,14 +50,19 @@ def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[
 
 
 def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
-    """What ``write_outcomes`` kept; nothing where the file is not there or damaged."""
+    """Outcomes stored by ``write_outcomes``; empty if the file is missing or damaged."""
     import numpy as np
 
     try:
         kept = json.loads(read_plain(outcomes_file(folder, replicate)))
         labels = int(kept["labels"])
-        packed = {str(name): np.frombuffer(bytes.fromhex(bits), np.uint8) for name, bits in kept["right"].items()}
-        return {name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()}
+        packed = {
+            str(name): np.frombuffer(bytes.fromhex(bits), np.uint8)
+            for name, bits in kept["right"].items()
+        }
+        return {
+            name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()
+        }
     except PermissionError as error:
         tell_unreadable(folder, error)
         return {}
@@ -68,11 +76,16 @@ def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
     Source: McNemar (1947); Dietterich (1998), section 3.1."""
     from scipy.stats import binomtest
 
-    one, other = int((first & ~second).sum()), int((second & ~first).sum())
+    one = int((first & ~second).sum())
+    other = int((second & ~first).sum())
     return McNemar(one, other, float(binomtest(one, one + other).pvalue) if one + other else 1.0)
 
 
 def compare_outcomes(first: Path, second: Path, metric: str) -> McNemar | None:
     """McNemar's test of one score between the only replicates of two records; None: one does not keep it."""
     one, other = (read_outcomes(folder, 0).get(metric) for folder in (first, second))
-    return mcnemar(one, other) if one is not None and other is not None and len(one) == len(other) else None
+    return (
+        mcnemar(one, other)
+        if one is not None and other is not None and len(one) == len(other)
+        else None
+    )

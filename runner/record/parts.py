@@ -15,7 +15,7 @@ def part_of(folder: Path, replicate: int) -> Path:
 
 
 def record_of(folder: Path, replicate: int) -> Path:
-    """Where that replicate is recorded."""
+    """Folder of that replicate's record."""
     return part_of(folder, replicate) / folder.parent.name / folder.name
 
 

@@ -1,4 +1,7 @@
-"""A run.json that was lost or damaged, from what lies beside it: recorded lines, checkpoints, files."""
+"""Reconstruction of a lost or damaged run.json from the files next to it.
+
+These are recorded lines, checkpoints, files.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +29,29 @@ OURS = {
 
 
 def traces(folder: Path) -> bool:
-    """Whether a run has been at work in a folder."""
+    """True if a run has been at work in a folder."""
     return any((folder / name).exists() for name in (facts.NAME, lines.NAME)) or any(
         (folder / "checkpoints").glob("r*")
     )
 
 
 def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
-    """Facts of the record in a folder that only its work tells: what is finished, the time it took, the code that did it.
+    """Facts of a record that only its work shows: finished replicates, time taken, code.
 
-    A replicate is finished where its last line is there and the run had gone on to the next one; the last of them is left
-    to its checkpoint, whose evaluation is repeated.  What was checked of the others is lost with the file."""
+    A replicate is finished if its last line exists and the run had continued to the next
+    one; the last of them is left to its checkpoint, and its evaluation is repeated.  Check
+    results of the others are lost with the file.
+    """
     reached = sorted(folder.glob("checkpoints/r*.json"))
     newest = int(reached[-1].stem[1:5]) if reached and re.match(r"r\d{4}-", reached[-1].name) else 0
     recorded = read_lines(folder)
     final = {line["replicate"]: line for line in recorded if line["phase"] == "final"}
     together = vectorised and not newest and not any(line["replicate"] for line in recorded)
-    finished = {} if together else {str(r): line["metrics"] for r, line in sorted(final.items()) if r < newest}
+    finished = (
+        {}
+        if together
+        else {str(r): line["metrics"] for r, line in sorted(final.items()) if r < newest}
+    )
     last = {line["replicate"]: line["time"] for line in recorded}
     return {
         "state": "interrupted",
@@ -55,7 +64,7 @@ def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
 
 
 def _code(sidecars: list[Path]) -> list[dict[str, Any]]:
-    """What the checkpoints say of the code that wrote them, in their order."""
+    """Code identities recorded in the checkpoints, in their order."""
     listed: list[dict[str, Any]] = []
     for path in sidecars:
         try:
@@ -63,10 +72,18 @@ def _code(sidecars: list[Path]) -> list[dict[str, Any]]:
             entry = {"replicate": sidecar["replicate"], "step": sidecar["step"], **sidecar["code"]}
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if not listed or {**listed[-1], "replicate": 0, "step": 0} != {**entry, "replicate": 0, "step": 0}:
+        if not listed or {**listed[-1], "replicate": 0, "step": 0} != {
+            **entry,
+            "replicate": 0,
+            "step": 0,
+        }:
             listed.append(entry)
     return listed
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(p.name for p in folder.iterdir() if p.is_file() and p.name not in OURS and not p.name.startswith("."))
+    return sorted(
+        p.name
+        for p in folder.iterdir()
+        if p.is_file() and p.name not in OURS and not p.name.startswith(".")
+    )

@@ -24,7 +24,14 @@ from omegaconf import OmegaConf
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import code, facts, lease
 from runner.record.atomic import remove_orphans, write_text
-from runner.record.facts import RunState, UnreadableRecordError, complete, is_there, list_folder, load_facts
+from runner.record.facts import (
+    RunState,
+    UnreadableRecordError,
+    complete,
+    is_there,
+    list_folder,
+    load_facts,
+)
 from runner.record.inside import refuse_links
 from runner.record.lines import Lines
 from runner.record.parts import PARTS
@@ -35,7 +42,15 @@ if TYPE_CHECKING:
     from runner.compose.config import Job
 
 # What a folder that cannot be written answers; any other error has another cause.
-_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG)
+_REFUSALS = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+)
 
 
 def now() -> str:
@@ -43,9 +58,17 @@ def now() -> str:
 
 
 def _hardware(device: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {"machine": platform.machine(), "system": platform.system(), "cpus": os.cpu_count()}
+    facts: dict[str, Any] = {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpus": os.cpu_count(),
+    }
     try:
-        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ]
         facts["cpu"] = names[0].split(":", 1)[1].strip() if names else platform.processor()
     except OSError:
         facts["cpu"] = platform.processor()
@@ -65,17 +88,26 @@ def _user() -> str | None:
 
 
 def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
-    """What an OSError of a run means to the user: only one that is about its record is called a failure to write there."""
+    """Meaning of a run's OSError for the user.
+
+    Only an error about the run's record is reported as a failure to write there.
+    """
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunFailure(
             f"disk full: {folder} cannot be written; free some space, then give the same command to go on"
         )
-    why, about = error.strerror or str(error), str(error.filename or "")
-    named, ours = Path(about).absolute(), folder.absolute()
+    why = error.strerror or str(error)
+    about = str(error.filename or "")
+    named = Path(about).absolute()
+    ours = folder.absolute()
     if about and not (named.is_relative_to(ours) or ours.is_relative_to(named)):
-        return RunFailure(f"{type(error).__name__}: {about} ({why}); mend that, then give the same command to go on")
+        return RunFailure(
+            f"{type(error).__name__}: {about} ({why}); mend that, then give the same command to go on"
+        )
     if error.errno in _REFUSALS:
-        return ConfigError(f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write")
+        return ConfigError(
+            f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write"
+        )
     return RunFailure(
         f"{type(error).__name__}: {f'{about} ({why})' if about else why}; "
         f"what was done is in {folder}: give the same command to go on"
@@ -107,12 +139,16 @@ def _initial_facts(job: Job) -> dict[str, Any]:
 
 
 class Record:
-    """One run's folder, locked while the run is going; ``note`` says what was found damaged and how it was mended."""
+    """One run's folder, locked while the run is going.
+
+    ``note`` describes what was found damaged and how it was repaired.
+    """
 
     note: str | None = None
 
     def __init__(self, folder: Path, facts: dict[str, Any]):
-        self.folder, self.facts = folder, facts
+        self.folder = folder
+        self.facts = facts
         self._lease: lease.Lease | None = None
         self._lines = Lines(folder)
 
@@ -131,16 +167,22 @@ class Record:
             remove_orphans(job.folder)
             record._find(job)
             if record.state != "done":
-                if record.facts.get("git") is not None and "code" not in record.facts:  # a record of before
+                # a record of before
+                if record.facts.get("git") is not None and "code" not in record.facts:
                     record.facts["code"] = [{"replicate": 0, "step": 0, **record.code}]
                 record.facts |= {
                     "git": code.commit(job.settings.keep_diff),
                     "versions": code.versions(),
                     "hardware": _hardware(job.settings.device),
                     "threads": job.settings.threads,
-                    "command": [mask_secrets(word) for word in (sys.argv[1:] if command is None else command)],
+                    "command": [
+                        mask_secrets(word)
+                        for word in (sys.argv[1:] if command is None else command)
+                    ],
                 }
-                write_text(job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
+                write_text(
+                    job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config))
+                )
                 record.save()
         except OSError as error:
             record.close()
@@ -148,7 +190,7 @@ class Record:
         return record
 
     def _find(self, job: Job) -> None:
-        """The facts of a run that was here before, as they are or rebuilt; otherwise those of one that begins."""
+        """Set the facts of an earlier run here, unchanged or rebuilt; otherwise of a new run."""
         found = load_facts(self.folder)
         whole = complete(found, job.signature)
         if found is not None and whole and not job.settings.fresh and not found.get("clearing"):
@@ -158,7 +200,8 @@ class Record:
         if not traces(self.folder):
             return
         if job.settings.fresh or (found is not None and whole):
-            self.save(clearing=True)  # whoever is stopped in here does not leave half of what was before to be believed
+            # whoever is stopped in here does not leave half of what was before to be believed
+            self.save(clearing=True)
             for name in ("checkpoints", PARTS):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
             for name in ("metrics.jsonl", "mlflow.json"):
@@ -176,7 +219,7 @@ class Record:
 
     @property
     def code(self) -> dict[str, Any]:
-        """What is at work now."""
+        """Identity of the running code."""
         return code.identity(self.facts["git"], self.facts["versions"])
 
     def works_from(self, replicate: int, step: int) -> str | None:
@@ -184,7 +227,9 @@ class Record:
 
         What was listed from a place that is not behind this one did nothing that is left."""
         here = {"replicate": replicate, "step": step}
-        before = [e for e in self.facts.get("code", []) if (e["replicate"], e["step"]) < (replicate, step)]
+        before = [
+            e for e in self.facts.get("code", []) if (e["replicate"], e["step"]) < (replicate, step)
+        ]
         last = {k: v for k, v in before[-1].items() if k not in here} if before else None
         changed = code.difference(last, self.code) if last else None
         if changed or not before:
@@ -207,7 +252,9 @@ class Record:
         self.facts |= changes
         write_text(self.folder / "run.json", json.dumps(self.facts, indent=1))
 
-    def line(self, step: int, replicate: int, seconds: float, phase: str, metrics: dict[str, Any]) -> None:
+    def line(
+        self, step: int, replicate: int, seconds: float, phase: str, metrics: dict[str, Any]
+    ) -> None:
         """Appends one line to metrics.jsonl.
 
         Raises:
@@ -215,7 +262,13 @@ class Record:
         """
         if self._lease is not None and self._lease.unsure:
             self.check()
-        entry = {"step": step, "replicate": replicate, "time": round(seconds, 3), "phase": phase, "metrics": metrics}
+        entry = {
+            "step": step,
+            "replicate": replicate,
+            "time": round(seconds, 3),
+            "phase": phase,
+            "metrics": metrics,
+        }
         self._lines.add(entry)
 
     def check(self) -> None:
@@ -244,7 +297,9 @@ class Record:
 
     def rewind(self, replicate: int, step: int) -> str | None:
         """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes again; says what was lost."""
-        return self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]} - {replicate})
+        return self._lines.rewind(
+            replicate, step, {int(r) for r in self.facts["finished"]} - {replicate}
+        )
 
     def close(self) -> None:
         try:
@@ -260,7 +315,7 @@ def runs(output_dir: Path) -> list[Path]:
 
 
 def _folders(output_dir: Path) -> Iterator[Path]:
-    """What lies where runs are recorded."""
+    """Contents of the folders in which runs are recorded."""
     return (folder for experiment in list_folder(output_dir) for folder in list_folder(experiment))
 
 
@@ -272,14 +327,20 @@ def find(run: str, output_dir: Path) -> Path:
     """
     if _is_record(Path(run)):
         return Path(run)
-    matching = [folder for folder in _folders(output_dir) if folder.name.startswith(run) and _is_record(folder)]
+    matching = [
+        folder
+        for folder in _folders(output_dir)
+        if folder.name.startswith(run) and _is_record(folder)
+    ]
     if len(matching) == 1:
         return matching[0]
     if matching:
         raise ConfigError(
             f"{run}: {len(matching)} runs begin so: {', '.join(f'{m.parent.name}/{m.name}' for m in matching[:5])}"
         )
-    raise ConfigError(f"{run}: no such run under {output_dir} (a folder, or the beginning of a signature)")
+    raise ConfigError(
+        f"{run}: no such run under {output_dir} (a folder, or the beginning of a signature)"
+    )
 
 
 def _is_record(folder: Path) -> bool:

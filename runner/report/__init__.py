@@ -1,1 +1,1 @@
-"""Ours beside the published numbers."""
+"""Comparison of our results with the published numbers."""

@@ -1,4 +1,7 @@
-"""What a report says, as plain values for its templates: tables, runs, provenance, and what must not be overlooked."""
+"""Content of a report, as plain values for its templates.
+
+It has tables, runs, provenance, and notes that must not be overlooked.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,11 @@ def _format_signed(value: float, digits: int) -> str:
 
 
 def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
-    """What the template and Markdown show of a cell."""
-    summary, pair, mark, digits = cell.summary, cell.against, DOUBTED if cell.doubted else "", spec.digits
+    """Values of a cell that the template and Markdown show."""
+    summary = cell.summary
+    pair = cell.against
+    mark = DOUBTED if cell.doubted else ""
+    digits = spec.digits
     view = {
         "column": cell.column,
         "value": summary.mean if summary and math.isfinite(summary.mean) else "",
@@ -43,7 +49,9 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
         "difference_in_se": "",
     }
     if pair is not None and pair.n > 1 and pair.se is not None:
-        view["difference"] = f"{_format_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
+        view["difference"] = (
+            f"{_format_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
+        )
         p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
         apart = f"{_format_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
         view["difference_in_se"] = f"{apart}{p}"
@@ -55,14 +63,25 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
 
 def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
     """A table, row by row; ``differs``: by row, its settings that the reference row has otherwise."""
-    published, previous, rows = laid.published, None, []
+    published = laid.published
+    previous = None
+    rows = []
     for row, cells in laid.rows:
         views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
         first = row.published_label != previous
         own = differs.get(row.name, "")
-        rows.append({"name": row.name, "label": row.label, "preset": row.preset, "cells": views, "first": first,
-                     "compared": compared, "differs": own})  # fmt: skip
+        rows.append(
+            {
+                "name": row.name,
+                "label": row.label,
+                "preset": row.preset,
+                "cells": views,
+                "first": first,
+                "compared": compared,
+                "differs": own,
+            }
+        )
         previous = row.published_label
     columns = laid.spec.columns
     return {
@@ -91,7 +110,8 @@ def worse_side(laid: Laid) -> str:
     if len(set(side.values())) == 1:
         return next(iter(side.values()))
     return "; ".join(
-        f"{', '.join(c for c in side if side[c] == sign)}: {sign}" for sign in dict.fromkeys(side.values())
+        f"{', '.join(c for c in side if side[c] == sign)}: {sign}"
+        for sign in dict.fromkeys(side.values())
     )
 
 
@@ -116,9 +136,15 @@ def run_views(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def provenance(
-    study: StudyDefinition, snapshot: Snapshot | None, runs: list[dict[str, Any]], kept: list[tuple[str, str]]
+    study: StudyDefinition,
+    snapshot: Snapshot | None,
+    runs: list[dict[str, Any]],
+    kept: list[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """Where the numbers come from: data, code, machine, time; ``kept``: of earlier scores, which alone have it as it was."""
+    """Provenance of the numbers: data, code, machine, time.
+
+    ``kept`` is the provenance of earlier scores, used unchanged if only these exist.
+    """
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
     done = [run["facts"] for run in runs if run["facts"]]
@@ -130,24 +156,42 @@ def provenance(
     for run in runs:
         states[run["state"]] = states.get(run["state"], 0) + 1
     hours = sum(f.get("seconds") or 0 for f in done) / 3600
-    shas = (f["git"].get("sha", "")[:10] + (" with uncommitted changes" if has_changes(f["git"]) else "") for f in done)
-    versions = ({k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done)
+    shas = (
+        f["git"].get("sha", "")[:10]
+        + (" with uncommitted changes" if has_changes(f["git"]) else "")
+        for f in done
+    )
+    versions = (
+        {k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done
+    )
     return [
         ("data", each(f["data"] for f in done)),
         ("replicates", describe_replicates(study, [f["replicates"] for f in done])),
-        ("runs", ", ".join(f"{n} {state}" for state, n in states.items()) + f"; {hours:.1f} h of computing"),
+        (
+            "runs",
+            ", ".join(f"{n} {state}" for state, n in states.items())
+            + f"; {hours:.1f} h of computing",
+        ),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(that_count(snapshot.extra)) or "none"),
         ("code", each(shas)),
-        ("versions", each("  ".join(f"{k} {v}" for k, v in found.items() if v) for found in versions)),
-        ("machine", each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in done)),
+        (
+            "versions",
+            each("  ".join(f"{k} {v}" for k, v in found.items() if v) for found in versions),
+        ),
+        (
+            "machine",
+            each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in done),
+        ),
         ("threads of a run", each(f.get("threads") for f in done)),
         *((key if key.startswith(EARLIER) else f"{EARLIER}{key}", value) for key, value in kept),
     ]
 
 
-def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]], kept: Origin) -> list[str]:
-    """What a reader must not overlook; ``kept``: what is known of earlier scores."""
+def notes(
+    snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]], kept: Origin
+) -> list[str]:
+    """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
         return kept.notes
     said = [f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(DOUBTED)]
@@ -155,7 +199,9 @@ def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, An
         said.append("Smoke runs are among these: tiny data, few steps. No number here is a result.")
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
-        said.append(f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here.")
+        said.append(
+            f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here."
+        )
     elif snapshot is None:
         said.append("Nothing has been run yet: the published numbers stand alone.")
     apart: dict[tuple[str, str], list[str]] = {}

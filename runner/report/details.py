@@ -1,7 +1,11 @@
-"""What a cell of a report's page opens: its scores, and its runs with their settings, checks, figures and provenance.
+"""Details that a cell of a report's page opens.
 
-Written into the page as JSON, once for each run; a setting that all runs share is written once.  Figures of runs are in the
-page where they are small together, otherwise shown from the records, where those lie."""
+These are its scores, and its runs with their settings, checks, figures and provenance.
+
+They are written into the page as JSON, once for each run; a setting that all runs share
+is written once.  Figures of runs are in the page if they are small in total, otherwise
+shown from the records, at the records' location.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,9 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
             "data": cell.data,
             "scores": [
                 [seed, r, score]
-                for (seed, r), score in zip(sorted(cell.values), _sorted_values(cell.values), strict=True)
+                for (seed, r), score in zip(
+                    sorted(cell.values), _sorted_values(cell.values), strict=True
+                )
             ],
             "runs": [index[place] for place in cell.folders if place in index],
             "earlier": cell.earlier,
@@ -49,9 +55,18 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
         for laid in tables
         for row, line in laid.rows
         for cell in line
-    ]  # fmt: skip
+    ]
     said = [
-        _run(run, (snapshot.facts(run) if snapshot else None) or {}, config, shared, place, found, folder, embed)
+        _run(
+            run,
+            (snapshot.facts(run) if snapshot else None) or {},
+            config,
+            shared,
+            place,
+            found,
+            folder,
+            embed,
+        )
         for run, config, place, found in zip(runs, configs, places, pictures, strict=True)
     ]
     return {"cells": cells, "runs": said, "shared": shared}
@@ -72,11 +87,13 @@ def _run(
     embed: bool,
 ) -> dict[str, Any]:
     """One run: what it was asked, what became of it, and where it lies."""
-    git, machine = facts.get("git") or {}, facts.get("hardware") or {}
+    git = facts.get("git") or {}
+    machine = facts.get("hardware") or {}
     code = git.get("sha", "")[:10] + (" with uncommitted changes" if has_changes(git) else "")
     versions = "  ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items())
     provenance = {
-        "state": (facts.get("state") or "not started") + (f": {facts['error']}" if facts.get("error") else ""),
+        "state": (facts.get("state") or "not started")
+        + (f": {facts['error']}" if facts.get("error") else ""),
         "data": facts.get("data", run.data),
         "seed, replicates": f"{facts['seed']}, {facts['replicates']}" if facts else "",
         "started": facts.get("started") or "",
@@ -87,7 +104,10 @@ def _run(
         "threads": str(facts.get("threads") or ""),
     }
     checks = [
-        {"mark": {True: "✓", False: "✗", None: "–"}[c["passed"]], "text": f"{c['check']}: {c['detail']}"}
+        {
+            "mark": {True: "✓", False: "✗", None: "–"}[c["passed"]],
+            "text": f"{c['check']}: {c['detail']}",
+        }
         for c in combine_checks(facts)
     ]
     return {
@@ -97,7 +117,10 @@ def _run(
         "settings": {key: value for key, value in config.items() if key not in shared},
         "provenance": {key: value for key, value in provenance.items() if value},
         "checks": checks,
-        "figures": [{"name": p.stem, "source": _embed_picture(p) if embed else _link(p, folder)} for p in pictures],
+        "figures": [
+            {"name": p.stem, "source": _embed_picture(p) if embed else _link(p, folder)}
+            for p in pictures
+        ],
         "record": _link(place, folder) if place and is_there(place) else "",
     }
 

@@ -1,4 +1,7 @@
-"""What tells a row of a study from its reference row: the settings of its runs that are others than those in the same cell."""
+"""Differences between a row of a study and its reference row.
+
+They are the settings of its runs that differ from the runs in the same cell.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,17 @@ def beside(study: StudyDefinition) -> str:
 
 
 def differs(snapshot: Snapshot | None) -> dict[str, str]:
-    """By row, its settings that the reference row has otherwise, changed components first; a value for each cell where
-    they differ from cell to cell.  Keys that only one of the two has are those of another component: they are counted."""
+    """By row, its settings that differ from the reference row, changed components first.
+
+    A setting has a value for each cell if they differ from cell to cell.  Keys that only
+    one of the two has belong to another component: they are counted.
+    """
     if snapshot is None:
         return {}
     base = beside(snapshot.study)
-    theirs = {_cell(run): flat(run.config) for run in snapshot.runs if run.row == base and not run.refused}
+    theirs = {
+        _cell(run): flat(run.config) for run in snapshot.runs if run.row == base and not run.refused
+    }
     found: dict[str, dict[str, dict[str, None]]] = {}
     own: dict[str, set[str]] = {}
     for run in snapshot.runs:
@@ -35,7 +43,8 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
                 found.setdefault(run.row, {}).setdefault(key, {})[value] = None
     told = {}
     for row in dict.fromkeys(run.row for run in snapshot.runs if run.row != base):
-        keys = sorted(found.get(row, {}), key=lambda key: not key.endswith(".name"))  # stable: else as they are written
+        # stable: else as they are written
+        keys = sorted(found.get(row, {}), key=lambda key: not key.endswith(".name"))
         said = [f"{key}={'|'.join(found[row][key])}" for key in keys[:MOST]]
         if len(keys) > MOST:
             said.append(f"and {len(keys) - MOST} more")

@@ -26,17 +26,32 @@ def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
 
 def _draws_by_parameter(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
     path = predictions_of(folder, replicate)
-    return _predictions(path, path.stat().st_mtime_ns) if is_there(path) and is_readable(path) else None
+    return (
+        _predictions(path, path.stat().st_mtime_ns)
+        if is_there(path) and is_readable(path)
+        else None
+    )
 
 
-def distances(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any], metric: str) -> dict[tuple[int, int], float]:
-    """A metric of ``predictive_distances`` by (seed, replicate), of those that this run and that of the gold row in the same
-    cell have finished on the same labels, and whose predictions they have kept."""
-    gold = next((r for r in snapshot.runs if r.row == snapshot.study.gold and r.cell == run.cell), None)
+def distances(
+    snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any], metric: str
+) -> dict[tuple[int, int], float]:
+    """A metric of ``predictive_distances`` by (seed, replicate).
+
+    Included are the replicates that this run and the gold row's run in the same cell have
+    both finished on the same labels, with predictions kept.
+    """
+    gold = next(
+        (r for r in snapshot.runs if r.row == snapshot.study.gold and r.cell == run.cell), None
+    )
     finished = (snapshot.facts(gold) or {}).get("finished", {}) if gold else {}
     found: dict[tuple[int, int], float] = {}
     for replicate in facts.get("finished", {}).keys() & finished.keys():
-        ours, theirs = (_draws_by_parameter(snapshot.folder(r), int(replicate)) for r in (run, gold) if r is not None)
+        ours, theirs = (
+            _draws_by_parameter(snapshot.folder(r), int(replicate))
+            for r in (run, gold)
+            if r is not None
+        )
         if ours and theirs and np.array_equal(ours["label"], theirs["label"]):
             values = predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
             found[facts["seed"], int(replicate)] = values[metric]

@@ -1,7 +1,10 @@
-"""Scores of an earlier report, or of another machine: ``runner report STUDY --with FILE`` lays them beside the records here.
+"""Scores of an earlier report, or of another machine.
 
-The file is the ``<study>_replicates.csv`` that every report writes: one line per table, row, column, seed and replicate.
-Where a record here has the same seed and replicate, the record counts.
+``runner report STUDY --with FILE`` adds them to the records here.
+
+The file is the ``<study>_replicates.csv`` that every report writes: one line per table,
+row, column, seed and replicate.  If a record here has the same seed and replicate, the
+record takes precedence.
 """
 
 from __future__ import annotations
@@ -43,20 +46,32 @@ def read_earlier(paths: list[Path], study: StudyDefinition) -> EarlierScores:
     for path in paths:
         for number, line in _lines(path):
             where = f"--with {path}, line {number}"
-            table, row, column = line["table"], line["row"], line["column"]
+            table = line["table"]
+            row = line["row"]
+            column = line["column"]
             if table not in tables:
-                raise ConfigError(f"{where}: table {table} is not one of {study.name}{nearest(table, tables)}")
+                raise ConfigError(
+                    f"{where}: table {table} is not one of {study.name}{nearest(table, tables)}"
+                )
             if row not in rows:
-                raise ConfigError(f"{where}: row {row} is not one of {study.name}{nearest(row, rows)}")
+                raise ConfigError(
+                    f"{where}: row {row} is not one of {study.name}{nearest(row, rows)}"
+                )
             if column not in tables[table]:
-                raise ConfigError(f"{where}: column {column} is not in table {table}{nearest(column, tables[table])}")
+                raise ConfigError(
+                    f"{where}: column {column} is not in table {table}{nearest(column, tables[table])}"
+                )
             try:
                 key, score = (int(line["seed"]), int(line["replicate"])), float(line["score"])
             except (TypeError, ValueError):
-                raise ConfigError(f"{where}: seed, replicate and score have to be numbers") from None
+                raise ConfigError(
+                    f"{where}: seed, replicate and score have to be numbers"
+                ) from None
             cell = found.setdefault((table, row, column), EarlierCell(line["data"]))
             if cell.data != line["data"]:
-                raise ConfigError(f"{where}: data {line['data']}, other lines of this cell have {cell.data}")
+                raise ConfigError(
+                    f"{where}: data {line['data']}, other lines of this cell have {cell.data}"
+                )
             cell.values[key] = score
     return found
 
@@ -65,7 +80,10 @@ def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            meant = ({k: as_meant(v) if isinstance(v, str) else v for k, v in line.items()} for line in reader)
+            meant = (
+                {k: as_meant(v) if isinstance(v, str) else v for k, v in line.items()}
+                for line in reader
+            )
             lines = list(enumerate(meant, start=2))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else "not text"

@@ -1,4 +1,7 @@
-"""What makes a report's page interactive, with no network: plotly.js, packed, once; the charts; what cells open."""
+"""Interactive parts of a report's page, with no network.
+
+These are plotly.js, packed, once; the charts; and the details that cells open.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ SCRIPT = Path(__file__).parent / "page.js"
 
 
 def as_json(value: Any) -> str:
-    """JSON that can stand inside a script element, whatever words are in it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    """JSON that is safe inside a script element, with any words in it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
 
 
 def _plotly() -> str:

@@ -1,7 +1,11 @@
-"""What a report knows from records beyond the scores: ``<study>_origin.json``, beside ``<study>_replicates.csv``.
+"""Facts from records that a report stores in addition to the scores.
 
-Scores that are kept when their records are not (``docs/results``) keep with it where they came from, which of them are of
-runs that failed checks, why cells are empty, and the captions of figures that were drawn from whole runs."""
+The file is ``<study>_origin.json``, next to ``<study>_replicates.csv``.
+
+Scores kept without their records (``docs/results``) keep in it their provenance, which
+of them are of runs that failed checks, why cells are empty, and the captions of figures
+that were drawn from whole runs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from runner.study.definition import StudyDefinition
 
 @dataclass(frozen=True)
 class OfCell:
-    """What a cell has beside its scores."""
+    """Facts of a cell in addition to its scores."""
 
     table: str
     row: str
@@ -32,7 +36,7 @@ class OfCell:
 
 @dataclass(frozen=True)
 class Origin:
-    """Of all scores of a file."""
+    """Origin of all scores of a file."""
 
     provenance: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -44,12 +48,14 @@ class Origin:
 
 
 def path_of(scores: Path) -> Path:
-    """Where the origin of a file of scores lies."""
-    return scores.with_name(scores.name.removesuffix(".csv").removesuffix("_replicates") + "_origin.json")
+    """Path of the origin of a file of scores."""
+    return scores.with_name(
+        scores.name.removesuffix(".csv").removesuffix("_replicates") + "_origin.json"
+    )
 
 
 def of_cells(tables: list[Laid]) -> list[OfCell]:
-    """What tables know of their cells."""
+    """Facts that tables have about their cells."""
     cells = [
         OfCell(laid.spec.name, row.name, cell.column, cell.doubted, cell.reason)
         for laid in tables
@@ -74,7 +80,7 @@ class Kept:
     beside: list[Path] = field(default_factory=list)  # the files of scores
 
     def pictures(self) -> dict[str, tuple[str, Path]]:
-        """Figures that lie beside the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
+        """Figures next to the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
         found = {}
         for path in self.beside:
             for stem, caption in self.origin.figures.items():
@@ -85,10 +91,13 @@ class Kept:
 
 
 def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
-    """Files of scores, and what lies beside them; of two that give the same replicate the later file counts.
+    """Files of scores and the files next to them.
+
+    If two give the same replicate, the later file takes precedence.
 
     Raises:
-        ConfigError: a file is damaged, or is not of this study."""
+        ConfigError: a file is damaged, or is not of this study.
+    """
     earlier = read_earlier(scores, study)
     merged: dict[str, Any] = {
         "provenance": [],
@@ -102,8 +111,11 @@ def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
     for origin in (read_origin(path) for path in map(path_of, scores) if path.is_file()):
         for of in origin.cells:
             cell = earlier.setdefault((of.table, of.row, of.column), EarlierCell(""))
-            cell.doubted, cell.why = of.doubted, of.why
-        merged["provenance"] += [line for line in origin.provenance if line not in merged["provenance"]]
+            cell.doubted = of.doubted
+            cell.why = of.why
+        merged["provenance"] += [
+            line for line in origin.provenance if line not in merged["provenance"]
+        ]
         merged["notes"] += [line for line in origin.notes if line not in merged["notes"]]
         merged["cells"] += origin.cells
         merged["differs"] |= origin.differs
@@ -122,4 +134,6 @@ def read_origin(path: Path) -> Origin:
         return TypeAdapter(Origin).validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         why = str(error).splitlines()[0]
-        raise ConfigError(f"--with: {path} cannot be read ({why}); without it the scores alone are taken") from None
+        raise ConfigError(
+            f"--with: {path} cannot be read ({why}); without it the scores alone are taken"
+        ) from None

@@ -1,8 +1,14 @@
-"""What a paper takes from a study: LaTeX tables, figures as wide as a column, and the references of all that was used.
+r"""Material of a study for a paper.
 
-Tables want ``booktabs`` and ``siunitx``: mean \\pm SE in ``S`` columns, the best in bold as in the other forms of the report,
-published numbers in a row below those that they are beside, each in the number of decimals that the study names.  A table
-that is wider than the line is made smaller (``graphicx``).  Figures are PDF and SVG."""
+It has LaTeX tables, figures as wide as a column, and the references of all that was
+used.
+
+Tables require ``booktabs`` and ``siunitx``: mean \pm SE in ``S`` columns, the best in
+bold as in the other forms of the report, published numbers in a row below the numbers
+that they are compared with, each in the number of decimals that the study names.  A
+table that is wider than the line is made smaller (``graphicx``).  Figures are PDF and
+SVG.
+"""
 
 from __future__ import annotations
 
@@ -21,34 +27,74 @@ if TYPE_CHECKING:
 COLUMN = 3.3  # inches: a column of the usual two-column style
 SMALLEST = 6.0  # points, of letters that are made smaller with their figure
 SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "−": "$-$",
-    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\varepsilon$", "θ": r"$\theta$",
-    "λ": r"$\lambda$", "μ": r"$\mu$", "σ": r"$\sigma$", "τ": r"$\tau$", "∞": r"$\infty$", "≤": r"$\le$", "≥": r"$\ge$",
-    "×": r"$\times$", "±": r"$\pm$", "…": r"\dots{}", "R̂": r"$\widehat{R}$", "†": r"$\dagger$", "–": "--",
-}  # fmt: skip
-SPECIAL_RE = re.compile("|".join(re.escape(sign) for sign in sorted(SPECIAL, key=len, reverse=True)))
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "−": "$-$",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "γ": r"$\gamma$",
+    "δ": r"$\delta$",
+    "ε": r"$\varepsilon$",
+    "θ": r"$\theta$",
+    "λ": r"$\lambda$",
+    "μ": r"$\mu$",
+    "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+    "∞": r"$\infty$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "…": r"\dots{}",
+    "R̂": r"$\widehat{R}$",
+    "†": r"$\dagger$",
+    "–": "--",
+}
+SPECIAL_RE = re.compile(
+    "|".join(re.escape(sign) for sign in sorted(SPECIAL, key=len, reverse=True))
+)
 SOFTWARE = {  # package: its entry in components/references.bib; the version goes with it
-    "bayes-runner": "bayes_runner", "torch": "paszke2019", "gpytorch": "gardner2018", "hydra-core": "yadan2019",
-    "mlflow": "zaharia2018", "numpy": "harris2020", "scipy": "virtanen2020", "scikit-learn": "pedregosa2011",
+    "bayes-runner": "bayes_runner",
+    "torch": "paszke2019",
+    "gpytorch": "gardner2018",
+    "hydra-core": "yadan2019",
+    "mlflow": "zaharia2018",
+    "numpy": "harris2020",
+    "scipy": "virtanen2020",
+    "scikit-learn": "pedregosa2011",
     "matplotlib": "hunter2007",
-}  # fmt: skip
+}
 CAPTIONS = {"mean": "Mean and standard error", "median": "Median and interquartile range"}
 TESTS = ("wilcoxon1945", "holm1979")  # what reports themselves use
 
 
 def latex(text: str) -> str:
-    """Words as LaTeX sets them, whatever signs are among them."""
+    """Text in LaTeX, with any special characters escaped."""
     return SPECIAL_RE.sub(lambda found: SPECIAL[found.group()], plain(text))
 
 
 def _entry(cell: Cell, laid: Laid) -> str:
     """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was run."""
-    found, digits = cell.centre(laid.spec), laid.spec.digits
+    found = cell.centre(laid.spec)
+    digits = laid.spec.digits
     if found is None:
         return "{--}"
     centre, spread = found
-    text = f"{centre:.{digits}f}" if spread is None else f"{centre:.{digits}f} \\pm {spread:.{digits}f}"
+    text = (
+        f"{centre:.{digits}f}"
+        if spread is None
+        else f"{centre:.{digits}f} \\pm {spread:.{digits}f}"
+    )
     return f"\\bfseries {text}" if cell.bold else text
 
 
@@ -56,13 +102,19 @@ def _format_cell(cell: Cell, digits: int) -> str:
     number = cell.number
     if number is None or number.mean is None:
         return "{--}"
-    return f"{number.mean:.{digits}f}" + (f" \\pm {number.se:.{digits}f}" if number.se is not None else "")
+    return f"{number.mean:.{digits}f}" + (
+        f" \\pm {number.se:.{digits}f}" if number.se is not None else ""
+    )
 
 
 def table(laid: Laid, name: str, smoke: bool = False) -> str:
-    """A ``table`` with a row for each of the study's that was run and, where the papers print one, a row of theirs below all
-    that are beside it."""
-    ran = [(row, cells) for row, cells in laid.rows if any(cell.centre(laid.spec) for cell in cells)] or laid.rows
+    """A ``table`` with a row for each of the study's rows that was run.
+
+    If the papers print a row, it is below all rows that are compared with it.
+    """
+    ran = [
+        (row, cells) for row, cells in laid.rows if any(cell.centre(laid.spec) for cell in cells)
+    ] or laid.rows
     width = int(any(row.preset for row, _ in ran))
     mark = r"\textbf{Smoke run, no result.} " if smoke else ""
     columns = "l" * (1 + width) + " S[separate-uncertainty]" * len(laid.columns)
@@ -75,7 +127,8 @@ def table(laid: Laid, name: str, smoke: bool = False) -> str:
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         f"\\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        " & ".join(["{}"] * (1 + width) + [f"{{{latex(column)}}}" for column in laid.columns]) + r" \\",
+        " & ".join(["{}"] * (1 + width) + [f"{{{latex(column)}}}" for column in laid.columns])
+        + r" \\",
         r"\midrule",
     ]
     previous: str | None = None
@@ -106,8 +159,11 @@ def fit_to_column(figure: Figure) -> Figure:
 
 
 def bibliography(snapshot: Snapshot | None) -> str:
-    """Every entry that a record of the study's runs cites, once, those of the tests and of the software, in the versions that
-    the runs have recorded, in the order of keys."""
+    """Every entry that a record of the study's runs cites, once, in the order of keys.
+
+    It also has the entries of the tests and of the software, in the versions that the runs
+    have recorded.
+    """
     from importlib.metadata import version
 
     from runner.record.citations import entries as read

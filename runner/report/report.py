@@ -45,24 +45,65 @@ def _numbers(tables: list[Laid], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(
-            ["table", "row", "model", "published row", "settings", "column", "metric", "published", "published mean",
-             "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data",
-             "paired difference", "its SE", "p worse", "p worse, Holm", "p McNemar", "runs"]
-        )  # fmt: skip
+            [
+                "table",
+                "row",
+                "model",
+                "published row",
+                "settings",
+                "column",
+                "metric",
+                "published",
+                "published mean",
+                "published SE",
+                "mean",
+                "SE",
+                "n",
+                "lost",
+                "best",
+                "difference in SE",
+                "verdict",
+                "why",
+                "data",
+                "paired difference",
+                "its SE",
+                "p worse",
+                "p worse, Holm",
+                "p McNemar",
+                "runs",
+            ]
+        )
         for laid in tables:
             spec = laid.spec
             for row, cells in laid.rows:
                 for c in cells:
-                    s, n, pair = c.summary, c.number, c.against
+                    s = c.summary
+                    n = c.number
+                    pair = c.against
                     metric = spec.metric_of(c.column)
                     line = [
-                        spec.name, row.name, row.model, row.published_label, row.preset, c.column, metric,
+                        spec.name,
+                        row.name,
+                        row.model,
+                        row.published_label,
+                        row.preset,
+                        c.column,
+                        metric,
                         *((n.text, n.mean, n.se) if n else ("",) * 3),
-                        *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
-                        c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),
+                        *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4),
+                        int(c.bold),
+                        c.verdict.in_se,
+                        c.verdict.word,
+                        c.verdict.why,
+                        c.data,
+                        *(
+                            (pair.difference, pair.se, pair.p_worse, pair.p_holm)
+                            if pair
+                            else ("",) * 4
+                        ),
                         c.by_label.p if c.by_label else "",
                         " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
-                    ]  # fmt: skip
+                    ]
                     writer.writerow(map(as_word, line))
 
 
@@ -88,23 +129,35 @@ def _png(figure: Figure) -> bytes:
 
 
 def markdown(text: object) -> str:
-    """Words of a study or a record as Markdown shows them, whatever signs of Markdown or HTML are among them."""
+    """Text of a study or a record in Markdown, with special Markdown and HTML signs escaped."""
     special = r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w))"  # an underscore inside a word means nothing
     return re.sub(special, r"\\\1", " ".join(str(text).split()))
 
 
 def _figures(
-    study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid], kept: Kept, folder: Path, smoke: bool
+    study: StudyDefinition,
+    snapshot: Snapshot | None,
+    tables: list[Laid],
+    kept: Kept,
+    folder: Path,
+    smoke: bool,
 ) -> tuple[dict[str, Picture], list[dict[str, Any]]]:
-    """What is drawn, and every figure as the pages show it, its PNG written; figures that were drawn from records which
-    are not here stay as they lie beside the kept scores."""
+    """Drawn figures, and every figure as the pages show it, with its PNG written.
+
+    Figures drawn from records that are not here stay as they are next to the kept scores.
+    """
     drawn = (
-        curves(study, tables) | evolutions(study, snapshot) | spreads(study, snapshot, tables) | ranks(study, tables)
+        curves(study, tables)
+        | evolutions(study, snapshot)
+        | spreads(study, snapshot, tables)
+        | ranks(study, tables)
     )
     pictures = kept.pictures()
     if smoke:
         drawn = {
-            f"{stem}_smoke": Picture(mark_smoke(made.figure), made.caption, marked_chart(made.chart))
+            f"{stem}_smoke": Picture(
+                mark_smoke(made.figure), made.caption, marked_chart(made.chart)
+            )
             for stem, made in drawn.items()
         }
     shown = []
@@ -113,9 +166,14 @@ def _figures(
         content = _png(made.figure) if made else pictures[stem][1].read_bytes()
         write_bytes(folder / f"{stem}.png", content)
         shown.append(
-            {"file": f"{stem}.png", "caption": made.caption if made else pictures[stem][0], "made": made is not None,
-             "base64": base64.b64encode(content).decode(), "chart": made.chart if made else {}}
-        )  # fmt: skip
+            {
+                "file": f"{stem}.png",
+                "caption": made.caption if made else pictures[stem][0],
+                "made": made is not None,
+                "base64": base64.b64encode(content).decode(),
+                "chart": made.chart if made else {},
+            }
+        )
     return drawn, shown
 
 
@@ -139,7 +197,8 @@ def write(
     tables = lay(study, snapshot, kept.scores)
     runs = run_views(snapshot) if snapshot else []
     smoke = any(run["facts"].get("smoke") for run in runs)
-    stem, mark = f"{name}_smoke" if smoke else name, "_smoke" if smoke else ""
+    stem = f"{name}_smoke" if smoke else name
+    mark = "_smoke" if smoke else ""
     folder.mkdir(parents=True, exist_ok=True)
     drawn, figures = _figures(study, snapshot, tables, kept, folder, smoke)
     written = [folder / figure["file"] for figure in figures]
@@ -166,11 +225,17 @@ def write(
         "runs": runs,
     }
     page = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=lambda file: str(file).endswith(".html.j2"),
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=plain_value,
-    )  # fmt: skip
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=lambda file: str(file).endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=plain_value,
+    )
     page.filters["md"] = markdown
-    interactive = embed_figures(figures, details(shown, snapshot, folder)) if "html" in forms else {}
+    interactive = (
+        embed_figures(figures, details(shown, snapshot, folder)) if "html" in forms else {}
+    )
     for suffix in (form for form in ("html", "md") if form in forms):
         path = folder / f"{stem}.{suffix}"
         more = interactive if suffix == "html" else {}
@@ -178,9 +243,14 @@ def write(
         written.append(path)
     _numbers(tables, folder / f"{stem}.csv")
     _replicates(tables, folder / f"{stem}_replicates.csv")
-    of = Origin(came_from, said, told, of_cells(tables), {f["file"][:-4]: f["caption"] for f in figures})
+    of = Origin(
+        came_from, said, told, of_cells(tables), {f["file"][:-4]: f["caption"] for f in figures}
+    )
     write_origin(of, folder / f"{stem}_origin.json")
-    written = [*reversed(written), *(folder / f"{stem}{end}" for end in (".csv", "_replicates.csv", "_origin.json"))]
+    written = [
+        *reversed(written),
+        *(folder / f"{stem}{end}" for end in (".csv", "_replicates.csv", "_origin.json")),
+    ]
     if paper:
         from runner.report.paper import write_paper
 
@@ -192,11 +262,16 @@ def write(
 def main(argv: list[str]) -> int:
     """Writes the report of a study from its records; runs nothing."""
     parser = Parser(
-        prog="runner report", description="Lays the results of a study beside the published numbers; runs nothing."
+        prog="runner report",
+        description="Lays the results of a study beside the published numbers; runs nothing.",
     )
     parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")
-    parser.add_argument("--to", type=Path, help="folder to write to (default: <output-dir>/<study>/report)")
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--to", type=Path, help="folder to write to (default: <output-dir>/<study>/report)"
+    )
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
     parser.add_argument(
         "--with",
         dest="earlier",
@@ -207,7 +282,9 @@ def main(argv: list[str]) -> int:
         help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
     )
     parser.add_argument(
-        "--paper", action="store_true", help="also LaTeX tables, figures as wide as a column and references, in paper/"
+        "--paper",
+        action="store_true",
+        help="also LaTeX tables, figures as wide as a column and references, in paper/",
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "as for runner study; a report imports none")

@@ -1,4 +1,7 @@
-"""What the runs of a study gave: scores by replicate for every cell of its tables, and why a cell is empty."""
+"""Results of a study's runs.
+
+They are scores by replicate for every cell of its tables, and why a cell is empty.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,17 @@ from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.distances import distances
 from runner.report.earlier_scores import EarlierScores
-from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, median_iqr, summarise
+from runner.report.verdicts import (
+    Paired,
+    Summary,
+    Verdict,
+    best,
+    compare,
+    holm,
+    judge,
+    median_iqr,
+    summarise,
+)
 from runner.study.definition import DISTANCES, POOLED, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -38,13 +51,18 @@ class Cell:
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
     against: Paired | None = None  # ours less the reference row's, replicate by replicate
-    by_label: McNemar | None = None  # ours against the reference row's on the same test labels, of one replicate each
+    # ours against the reference row's on the same test labels, of one replicate each
+    by_label: McNemar | None = None
 
     def centre(self, spec: TableSpec) -> tuple[float, float | None] | None:
         """Mean and SE, or median and interquartile range, as the table has it; None: not run."""
         if (summary := self.summary) is None:
             return None
-        return (summary.mean, summary.se) if spec.centre == "mean" else median_iqr(self.values.values())
+        return (
+            (summary.mean, summary.se)
+            if spec.centre == "mean"
+            else median_iqr(self.values.values())
+        )
 
     def format(self, spec: TableSpec, more: int = 0) -> str:
         """``centre`` in words; empty: not run."""
@@ -78,16 +96,23 @@ def step_times(folder: Path) -> dict[int, float]:
             r = line["replicate"]
             step, seconds = last.get(r, (0, -1.0))
             if step > 1 and line["step"] > step:  # the first step also pays for what is done once
-                times.setdefault(r, []).append(1000 * (line["time"] - seconds) / (line["step"] - step))
+                times.setdefault(r, []).append(
+                    1000 * (line["time"] - seconds) / (line["step"] - step)
+                )
             last[r] = (line["step"], line["time"])
     return {r: statistics.median(t) for r, t in times.items()}
 
 
 def late_means(folder: Path, metric: str) -> dict[int, float]:
     """Mean of a metric over the evaluations of the second half of the steps, by replicate."""
-    seen = [line for line in readable_lines(folder) if line["phase"] != "train" and metric in line["metrics"]]
+    seen = [
+        line
+        for line in readable_lines(folder)
+        if line["phase"] != "train" and metric in line["metrics"]
+    ]
     half = max((line["step"] for line in seen), default=0) / 2
-    found: dict[int, dict[int, float]] = {}  # by step: the last one is evaluated again when a replicate ends
+    # by step: the last one is evaluated again when a replicate ends
+    found: dict[int, dict[int, float]] = {}
     for line in seen:
         for r, value in by_replicate(line, metric):
             if line["step"] > half:
@@ -96,12 +121,15 @@ def late_means(folder: Path, metric: str) -> dict[int, float]:
 
 
 def _has_ended(facts: dict[str, Any]) -> bool:
-    """Whether a run came to its end; one whose scores are not finite has diverged there."""
+    """True if a run came to its end; if its scores are not finite, it has diverged there."""
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
 
 
 def _result(result: dict[str, list[float]], metric: str) -> list[float]:
-    """Scores of a metric by replicate; in records that have no median over the states, it is taken over those of each."""
+    """Scores of a metric by replicate.
+
+    If a record has no median over the states, it is taken over the scores of each state.
+    """
     if metric == "nmse_median" and metric not in result:
         by_state = [values for name, values in result.items() if name.startswith("nmse/")]
         return [statistics.median(each) for each in zip(*by_state, strict=True)]
@@ -127,7 +155,11 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
         return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
     if _has_ended(facts):
         return dict(
-            zip(((seed, r) for r in range(facts["replicates"])), _result(facts["result"], metric), strict=False)
+            zip(
+                ((seed, r) for r in range(facts["replicates"])),
+                _result(facts["result"], metric),
+                strict=False,
+            )
         )
     finished = {} if facts.get("vectorised") else facts.get("finished", {})
     return {(seed, int(r)): s[metric] for r, s in finished.items() if metric in s}
@@ -139,42 +171,54 @@ def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, m
     if facts is None:
         return ""
     if facts["state"] == "done":
-        kept = (
-            f"no {metric}: it or the row {snapshot.study.gold} has no predictions (keep_predictions=true, fresh=true)"
-        )
+        kept = f"no {metric}: it or the row {snapshot.study.gold} has no predictions (keep_predictions=true, fresh=true)"
         return kept if metric in DISTANCES else f"its result has no {metric}"
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
 
 def _belongs(run: FrozenRun, table: TableSpec, row: str, column: str) -> bool:
-    """Whether a run's scores are of this row and column."""
-    return run.row == row and (isinstance(table.columns, dict) or str(run.cell.get(table.columns)) == column)
+    """True if a run's scores belong to this row and column."""
+    return run.row == row and (
+        isinstance(table.columns, dict) or str(run.cell.get(table.columns)) == column
+    )
 
 
 def _metric(table: TableSpec, row: Row, column: str) -> str:
-    """What the score of a cell is called in its run's result."""
+    """Name of a cell's score in its run's result."""
     metric = table.metric_of(column)
     return metric if row.part is None else f"{metric}/{row.part}"
 
 
 def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, int], float]:
-    """The scores by which those of a column are divided."""
+    """Scores by which a column's scores are divided."""
     found: dict[tuple[int, int], float] = {}
-    metric = next((_metric(table, row, column) for row in snapshot.study.rows if row.name == table.over), "")
+    metric = next(
+        (_metric(table, row, column) for row in snapshot.study.rows if row.name == table.over), ""
+    )
     for run in snapshot.runs:
-        if table.over is not None and _belongs(run, table, table.over, column) and (facts := snapshot.facts(run)):
+        if (
+            table.over is not None
+            and _belongs(run, table, table.over, column)
+            and (facts := snapshot.facts(run))
+        ):
             found |= scores(facts, snapshot.folder(run), metric)
     return found
 
 
 def _cell(
-    snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, row: Row, column: str, earlier: EarlierScores
+    snapshot: Snapshot | None,
+    study: StudyDefinition,
+    table: TableSpec,
+    row: Row,
+    column: str,
+    earlier: EarlierScores,
 ) -> Cell:
     """Gathers one cell from all runs that belong to it, and from earlier scores."""
     cell = Cell(row, column)
     metric = _metric(table, row, column)
     reasons: dict[str, None] = {}
-    smoke, asked = False, 0  # replicates asked for, of all runs of the cell that have begun
+    smoke = False
+    asked = 0  # replicates asked for, of all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:
         if not _belongs(run, table, row.name, column):
             continue
@@ -182,7 +226,11 @@ def _cell(
         found = {}
         if snapshot and facts:
             far = metric in DISTANCES
-            found = distances(snapshot, run, facts, metric) if far else scores(facts, snapshot.folder(run), metric)
+            found = (
+                distances(snapshot, run, facts, metric)
+                if far
+                else scores(facts, snapshot.folder(run), metric)
+            )
         if snapshot and found and table.over is not None:
             base = _over(snapshot, table, column)
             found = {key: score / base[key] for key, score in found.items() if key in base}
@@ -198,9 +246,11 @@ def _cell(
             if not _has_ended(facts):
                 reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
     known = earlier.get((table.name, row.name, column))
-    if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell
+    # scores on other data are of another cell
+    if known is not None and cell.data in ("", known.data):
         cell.earlier = len(known.values.keys() - cell.values.keys())
-        cell.values, cell.data = known.values | cell.values, known.data
+        cell.values = known.values | cell.values
+        cell.data = known.data
         cell.doubted = cell.doubted or (known.doubted and cell.earlier > 0)
     alone = not asked and not any(reasons)  # no run here has anything to say
     if known is not None and alone:
@@ -217,7 +267,9 @@ def _cell(
 def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     """The verdict on a cell, and why it is what it is."""
     cell.number = (
-        published.number(cell.row.published_label, table.published_column or cell.column) if published else None
+        published.number(cell.row.published_label, table.published_column or cell.column)
+        if published
+        else None
     )
     reason = cell.reason
     if cell.values and published:
@@ -229,15 +281,19 @@ def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
 
 def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
     """McNemar's test of a cell against the reference's; None: not of the same one replicate, or outcomes are not kept."""
-    is_one_each = len(cell.values) == len(reference.values) == 1 and cell.values.keys() == reference.values.keys()
+    is_one_each = (
+        len(cell.values) == len(reference.values) == 1
+        and cell.values.keys() == reference.values.keys()
+    )
     if not is_one_each or len(cell.folders) != 1 or len(reference.folders) != 1:
         return None
     return compare_outcomes(cell.folders[0], reference.folders[0], metric)
 
 
 def _compare(cells: dict[str, Cell], reference: Cell, table: TableSpec, column: str) -> None:
-    """Compares the cells of a column with that of the reference row."""
-    better, metric = table.better_of(column), table.metric_of(column)
+    """Compare the cells of a column with the reference row's cell."""
+    better = table.better_of(column)
+    metric = table.metric_of(column)
     others = {name: cell for name, cell in cells.items() if cell.values and cell is not reference}
     pairs = {name: compare(cell.values, reference.values, better) for name, cell in others.items()}
     for name, pair in holm(pairs).items():
@@ -245,7 +301,9 @@ def _compare(cells: dict[str, Cell], reference: Cell, table: TableSpec, column: 
         others[name].by_label = _test_by_label(others[name], reference, metric)
 
 
-def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None) -> list[Laid]:
+def lay(
+    study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None
+) -> list[Laid]:
     """Every table of a study: cells with verdicts, bold type by column, and comparisons with the reference row."""
     laid = []
     for table in study.tables:
@@ -276,7 +334,9 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
 def as_kept(laid: Laid, rows: list[str]) -> Laid:
     """The table with the rows that it had when its scores were kept and those that have scores: others came into the study
     since, or are of no use in this table, and were never run."""
-    kept = [(row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)]
+    kept = [
+        (row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)
+    ]
     return replace(laid, rows=kept)
 
 

@@ -1,7 +1,10 @@
-"""Mean and standard error over replicates, paired comparisons, and the verdict on a published number.
+"""Mean and standard error over replicates, paired comparisons, and verdicts.
 
-Replicates are paired when they share seed and index: they then saw the same training rows and the same random streams.
-Rows of a column that are tested together are corrected for their number by Holm (1979): each p beside its corrected value.
+A verdict judges a published number.
+
+Replicates are paired if they share seed and index: they then saw the same training rows
+and the same random streams.  Rows of a column that are tested together are corrected
+for their number by Holm (1979): each p is given with its corrected value.
 """
 
 from __future__ import annotations
@@ -36,19 +39,27 @@ class Summary:
 
 
 def summarise(values: Iterable[float]) -> Summary:
-    """Of the finite values."""
+    """Summary of the finite values."""
     given = list(values)
     finite = [float(v) for v in given if math.isfinite(v)]
     if not finite:
         return Summary(math.nan, None, 0, len(given))
     mean, se = mean_se(finite)
     return Summary(
-        mean, se if len(finite) > 1 else None, len(finite), len(given) - len(finite), min(finite), max(finite)
+        mean,
+        se if len(finite) > 1 else None,
+        len(finite),
+        len(given) - len(finite),
+        min(finite),
+        max(finite),
     )
 
 
 def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
-    """Median and interquartile range of the finite values; NaN where there is none, no range of one."""
+    """Median and interquartile range of the finite values.
+
+    NaN if there are no values; no range for a single one.
+    """
     finite = [float(v) for v in values if math.isfinite(v)]
     if len(finite) < 2:
         return (finite[0] if finite else math.nan), None
@@ -65,7 +76,8 @@ class Paired:
     se: float | None
     n: int
     p_worse: float  # NaN with fewer than 5 pairs
-    p_holm: float = math.nan  # corrected for all that it was tested with; NaN as above, or not corrected yet
+    # corrected for all that it was tested with; NaN as above, or not corrected yet
+    p_holm: float = math.nan
 
     @property
     def in_se(self) -> float:
@@ -83,10 +95,13 @@ def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]
 
 
 def compare(a: Values, b: Values, better: Better | None) -> Paired:
-    """Differences a − b over the replicates that both have; ``better`` None: neither side is, and the test has two.
+    """Differences a − b over the replicates that both have.
 
-    The signed-rank statistic is that of Wilcoxon (1945), exact for samples as small as ours; pairs that are equal
-    carry no sign and are left out."""
+    ``better`` None: neither side is, and the test has two sides.
+
+    The signed-rank statistic is Wilcoxon's (1945), exact for samples as small as ours;
+    pairs that are equal carry no sign and are left out.
+    """
     keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
     d = np.array([a[k] - b[k] for k in keys])
     summary = summarise(d)
@@ -102,8 +117,11 @@ def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:
     i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
 
     Source: Holm (1979)."""
-    tested = sorted((pair.p_worse, name) for name, pair in pairs.items() if not math.isnan(pair.p_worse))
-    corrected, largest = dict(pairs), 0.0
+    tested = sorted(
+        (pair.p_worse, name) for name, pair in pairs.items() if not math.isnan(pair.p_worse)
+    )
+    corrected = dict(pairs)
+    largest = 0.0
     for i, (p, name) in enumerate(tested):
         largest = max(largest, min(1.0, p * (len(tested) - i)))
         corrected[name] = replace(pairs[name], p_holm=largest)
@@ -135,7 +153,9 @@ def best(rows: Mapping[str, Values], better: Better | None, level: float = LEVEL
 class Verdict:
     """Ours against the published value: a word, the difference in SE, and why where the word needs it."""
 
-    word: Literal["agrees", "better", "worse", "differs", "not comparable", "not run", "not published"]
+    word: Literal[
+        "agrees", "better", "worse", "differs", "not comparable", "not run", "not published"
+    ]
     in_se: float | None = None  # (ours − published)/√(SE² + SE²)
     why: str = ""
 
@@ -143,7 +163,9 @@ class Verdict:
         return f"{self.word} ({self.why})" if self.why else self.word
 
 
-def judge(published: Number | None, ours: Summary | None, better: Better | None, reason: str = "") -> Verdict:
+def judge(
+    published: Number | None, ours: Summary | None, better: Better | None, reason: str = ""
+) -> Verdict:
     """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason`` is why the two cannot be
     compared (or why ours is missing).
 
@@ -158,12 +180,15 @@ def judge(published: Number | None, ours: Summary | None, better: Better | None,
         return Verdict("not comparable", why=reason or "no replicate gave a finite score")
     if ours.se is None:
         return Verdict("not comparable", why=reason or "one replicate has no standard error")
-    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0  # one of ours has this standard deviation
+    # one of ours has this standard deviation
+    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
     combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
     in_se = (ours.mean - published.mean) / combined
     if reason:
         return Verdict("not comparable", in_se, reason)
-    lost = f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
+    lost = (
+        f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
+    )
     among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
     if published.within is not None and abs(ours.mean - published.mean) <= published.within:
         among = True

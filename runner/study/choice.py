@@ -7,7 +7,10 @@ from runner.study.snapshot import FrozenRun, Snapshot
 
 
 def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
-    """What ``--only`` knows a run by; of one that cannot be composed all but its components."""
+    """Facts of a run that ``--only`` selects by.
+
+    A run that cannot be composed has no facts except its components.
+    """
     row = {row.name: row for row in snapshot.study.rows}[run.row]
     known = {
         "model": row.model,
@@ -17,7 +20,9 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
         "published_row": row.published_label,
     }
     known |= {} if run.refused else {"experiment": run.experiment}
-    known |= {role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config}
+    known |= {
+        role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config
+    }
     known |= {key: str(value) for key, value in run.cell.items()}
     return known | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
 
@@ -38,12 +43,17 @@ def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
         wanted = split_values(values, {held[key] for held in of.values()}, text)
         runs = [run for run in runs if of[id(run)][key] in wanted]
         if not runs:
-            raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
+            raise ConfigError(
+                f"--only {text}: no run left; each --only keeps some of what the one before has left"
+            )
     return list({run.signature: run for run in runs}.values())
 
 
 def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """Those of the runs asked for that cannot be composed; not one of which is not known whether it was asked for."""
+    """Requested runs that cannot be composed.
+
+    A run is left out if it is not known to be requested.
+    """
     of = {id(run): facts(snapshot, run) for run in snapshot.runs} if only else {}
     runs = [run for run in snapshot.runs if run.refused]
     for text in only:
@@ -54,12 +64,13 @@ def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
 
 def split_values(values: str, known: set[str], text: str) -> set[str]:
-    """The values in a list with commas, some of which may hold commas themselves ("mMDGP, tuned").
+    """The values in a list with commas; some may contain commas ("mMDGP, tuned").
 
     Raises:
-        ConfigError: one of them is none of the ``known``.
+        ConfigError: one of them is not among the ``known``.
     """
-    pieces, found = values.split(","), set()
+    pieces = values.split(",")
+    found = set()
     while pieces:
         ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
         if not ends:

@@ -1,7 +1,11 @@
-"""A run of a study, or one replicate of it, as a job of a cluster's engine: a process that is stopped when the job is.
+"""A run of a study, or one replicate of it, as a job of a cluster's engine.
 
-A job that is told to go (its time is up, its node is needed) stops its process, which finishes a step and writes a
-checkpoint, and is submitted again; a job whose node died is started elsewhere.  Either goes on from the checkpoint."""
+It is a process that is stopped when the job is.
+
+A job that is asked to end (its time is up, its node is needed) stops its process, which
+finishes a step and writes a checkpoint, and is submitted again; a job on a node that
+died is started elsewhere.  Either continues from the checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,9 @@ from runner.study.job_pool import GRACE, STOPPED, THREADS
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 LOOK = 0.2  # seconds between looks at the process
-TOLD = 30.0  # seconds that a job which was killed from outside waits for the engine to say what is to become of it
+# seconds that a job which was killed from outside waits for the engine to say what is to become of
+# it
+TOLD = 30.0
 PASSED_ON = (
     "RUNNER_",
     "MLFLOW_",
@@ -34,7 +40,7 @@ def _facts(folder: str) -> dict[str, Any]:
 
 @dataclass
 class ClusterJob:
-    """What is submitted; calling it runs it, and returns the exit code."""
+    """Submitted job; calling it runs it, and returns the exit code."""
 
     snapshot_file: str
     name: str
@@ -59,7 +65,16 @@ class ClusterJob:
     def _run(self, replicate: int | None, folder: str) -> int:
         path = Path(folder) / lease.NAME
         one = [] if replicate is None else ["--replicate", str(replicate)]
-        command = [sys.executable, "-P", "-m", "runner.study.one_run", self.snapshot_file, self.name, *one, "--watched"]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "runner.study.one_run",
+            self.snapshot_file,
+            self.name,
+            *one,
+            "--watched",
+        ]
         Path(self.log).parent.mkdir(parents=True, exist_ok=True)
         while True:
             # By a job of before that has not noticed yet that it is over, or by somebody who started it by hand.
@@ -67,7 +82,11 @@ class ClusterJob:
                 time.sleep(LOOK)
             with open(self.log, "ab") as log:
                 self.process = process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **self.environment}
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **self.environment},
                 )
             try:
                 while (code := process.poll()) is None:
@@ -78,7 +97,9 @@ class ClusterJob:
             if code == 2 and lease.is_leased(path):
                 continue  # somebody was a little faster
             if code in STOPPED and not self.told and _facts(folder).get("state") != "done":
-                time.sleep(TOLD)  # a cluster that wants its node kills the process too: the job is about to be requeued
+                # a cluster that wants its node kills the process too: the job is about to be
+                # requeued
+                time.sleep(TOLD)
             return int(code)
 
     def stop(self) -> None:
@@ -91,18 +112,22 @@ class ClusterJob:
         deadline = time.monotonic() + GRACE
         try:
             while time.monotonic() < deadline:
-                if os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                if (
+                    os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                    is not None
+                ):
                     return
                 time.sleep(LOOK)
         except ChildProcessError:
             return
 
     def checkpoint(self) -> Any:
-        """What submitit submits again after it has told the job to go."""
+        """Job that submitit submits again after asking this one to end."""
         from submitit.helpers import DelayedSubmission
 
         self.stop()
-        self.process, self.told = None, False
+        self.process = None
+        self.told = False
         return DelayedSubmission(self)
 
 
@@ -111,15 +136,22 @@ def jobs_of(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[Clus
     folder = snapshot.folder(run)
     replicates = int(run.config["replicates"])
     own = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
-    own |= {**dict.fromkeys(THREADS, str(run.config.get("threads", 1))), "RUNNER_STUDY": snapshot.name}
+    own |= {
+        **dict.fromkeys(THREADS, str(run.config.get("threads", 1))),
+        "RUNNER_STUDY": snapshot.name,
+    }
     logs = location(snapshot.name, snapshot.output_dir).parent / "logs"
     file = str(location(snapshot.name, snapshot.output_dir))
     if not by_replicate or replicates == 1:
         log = str(logs / f"{run.signature}.log")
-        return [ClusterJob(file, run.name, run.signature, str(folder), str(folder), None, [], log, own)]
+        return [
+            ClusterJob(file, run.name, run.signature, str(folder), str(folder), None, [], log, own)
+        ]
     parts = [str(record_of(folder, r)) for r in range(replicates)]
     names = [f"{run.signature}-{r}" for r in range(replicates)]
     return [
-        ClusterJob(file, run.name, name, str(folder), part, r, parts, str(logs / f"{name}.log"), own)
+        ClusterJob(
+            file, run.name, name, str(folder), part, r, parts, str(logs / f"{name}.log"), own
+        )
         for r, (name, part) in enumerate(zip(names, parts, strict=True))
     ]

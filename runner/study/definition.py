@@ -1,12 +1,18 @@
-"""A study: the runs, the tables and the figures that together reproduce something printed (``conf/study/*.yaml``).
+"""A study: runs, tables and figures that reproduce something printed.
 
-rows     one per line of the table: a model under a preset, that is an experiment and what it overrides
-grid     keys and values whose every combination is run for each row (seed: pooled, others: columns)
-tables   what is laid out, beside which published table; columns are values of a grid key, or metrics by name
+It is defined in ``conf/study/*.yaml``.
+
+rows     one per line of the table: a model under a preset (experiment and overrides)
+grid     keys and values; every combination is run for each row
+         (seed: pooled, others: columns)
+tables   layouts, each with the published table it is compared with; columns are
+         values of a grid key, or metrics by name
 figures  learning curves
-evolutions  metrics from evaluation to evaluation, a line for each replicate or a band of them all
+evolutions  metrics from evaluation to evaluation, a line for each replicate or a band
+            of them all
 spreads  scores of every replicate, a violin or a box for each row
-ranks    critical-difference diagrams: which rows can be told apart by their ranks over columns or replicates
+ranks    critical-difference diagrams: rows that differ by their ranks over columns or
+         replicates
 """
 
 from __future__ import annotations
@@ -24,9 +30,19 @@ from runner import conf_folders
 from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
-from runner.study.figure_specs import EvolutionSpec, Figure, FigureSpec, FileName, RankSpec, SpreadSpec, Strict, keys_at
+from runner.study.figure_specs import (
+    EvolutionSpec,
+    Figure,
+    FigureSpec,
+    FileName,
+    RankSpec,
+    SpreadSpec,
+    Strict,
+    keys_at,
+)
 
-DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
+# metrics of predictions that two runs have kept
+DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 
 MAPPING = "must hold keys and their values"
@@ -43,13 +59,16 @@ class Row(Strict):
 
     label: str  # as printed
     model: str  # name of the model; also of the published row, unless published_row says otherwise
-    published_row: str | None = None  # row of the published table, where rows are not models: sgld_r, boston
+    # row of the published table, where rows are not models: sgld_r, boston
+    published_row: str | None = None
     preset: str  # as published | tuned: which settings
-    part: str | None = None  # of a run with several posteriors that of the row: its scores are metric/part
+    # of a run with several posteriors that of the row: its scores are metric/part
+    part: str | None = None
     experiment: str | None = None  # None: composed by hand from overrides
     overrides: list[str] = []
     grid: dict[str, list[Any]] | None = None  # in place of the study's
-    cells: dict[str, dict[Any, list[str]]] = {}  # grid key -> value -> overrides of those cells alone
+    # grid key -> value -> overrides of those cells alone
+    cells: dict[str, dict[Any, list[str]]] = {}
 
     @property
     def name(self) -> str:
@@ -58,11 +77,12 @@ class Row(Strict):
 
     @property
     def published_label(self) -> str:
-        """The row of the published table that this one is laid beside."""
+        """Row of the published table that this one is compared with."""
         return self.published_row or self.model
 
 
-CENTRES = {"mean": "mean(SE)", "median": "median(interquartile range)"}  # what stands for a cell of a table
+# what stands for a cell of a table
+CENTRES = {"mean": "mean(SE)", "median": "median(interquartile range)"}
 
 
 class TableSpec(Strict):
@@ -70,7 +90,8 @@ class TableSpec(Strict):
 
     name: FileName
     title: str
-    better: Better | None = None  # of scores that have no direction of their own (components.metrics.names)
+    # of scores that have no direction of their own (components.metrics.names)
+    better: Better | None = None
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None
@@ -78,15 +99,19 @@ class TableSpec(Strict):
         None  # with a grid key: the one column of the published table that all are laid beside
     )
     rows: list[str] | None = None  # names of the rows shown; None: all
-    over: str | None = None  # row by whose scores all are divided, replicate by replicate: ratios are shown
-    centre: Literal["mean", "median"] = "mean"  # of the replicates, and with it what stands in parentheses
+    # row by whose scores all are divided, replicate by replicate: ratios are shown
+    over: str | None = None
+    # of the replicates, and with it what stands in parentheses
+    centre: Literal["mean", "median"] = "mean"
     not_comparable: str | None = None  # why nothing here can be compared with what is printed
     digits: NonNegativeInt = 2
 
     @model_validator(mode="after")
     def _consistent(self) -> TableSpec:
         if isinstance(self.columns, str) == (self.metric is None):
-            raise ValueError(f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics")
+            raise ValueError(
+                f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics"
+            )
         own = {better(metric) for metric in self.metrics}
         if self.better is not None and len(own) == 1 and own.isdisjoint({self.better, None}):
             raise ValueError(
@@ -100,11 +125,17 @@ class TableSpec(Strict):
         return list(self.columns.values()) if isinstance(self.columns, dict) else [str(self.metric)]
 
     def better_of(self, column: str) -> Better | None:
-        """The direction of a column's score; None: neither side is better.
+        """Direction of a column's score; None if neither side is better.
 
-        ``better`` is of tables none of whose scores has a direction of its own: beside one that has, it was said of that."""
+        ``better`` applies to tables in which no score has a direction of its own; if some score
+        has one, ``better`` refers to that score.
+        """
         own = better(self.metric_of(column))
-        return own if own is not None or any(better(metric) for metric in self.metrics) else self.better
+        return (
+            own
+            if own is not None or any(better(metric) for metric in self.metrics)
+            else self.better
+        )
 
     def metric_of(self, column: str) -> str:
         """The metric of a column."""
@@ -126,7 +157,8 @@ class StudyDefinition(Strict):
     spreads: list[SpreadSpec] = []
     ranks: list[RankSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
-    gold: str | None = None  # row from whose predictions the metrics distance, distance_mean and distance_sd are taken
+    # row from whose predictions the metrics distance, distance_mean and distance_sd are taken
+    gold: str | None = None
 
     @model_validator(mode="after")
     def _cells_exist(self) -> StudyDefinition:
@@ -135,7 +167,9 @@ class StudyDefinition(Strict):
             for key, values in row.cells.items():
                 wrong = [v for v in values if v not in grid.get(key, [])]
                 if wrong:
-                    raise ValueError(f"row {row.name}: cells has {key}={wrong[0]}, which is not in its grid")
+                    raise ValueError(
+                        f"row {row.name}: cells has {key}={wrong[0]}, which is not in its grid"
+                    )
         return self
 
     @model_validator(mode="after")
@@ -144,23 +178,33 @@ class StudyDefinition(Strict):
         if len(set(names)) < len(names):
             raise ValueError(f"rows: {next(n for n in names if names.count(n) > 1)} occurs twice")
         if self.reference is not None and self.reference not in names:
-            raise ValueError(f"reference: {self.reference} is not a row{nearest(self.reference, names)}")
+            raise ValueError(
+                f"reference: {self.reference} is not a row{nearest(self.reference, names)}"
+            )
         if self.gold is not None and self.gold not in names:
             raise ValueError(f"gold: {self.gold} is not a row{nearest(self.gold, names)}")
         for table in self.tables:
             for name in [*(table.rows or []), *([table.over] if table.over else [])]:
                 if name not in names:
-                    raise ValueError(f"table {table.name}: {name} is not a row{nearest(name, names)}")
+                    raise ValueError(
+                        f"table {table.name}: {name} is not a row{nearest(name, names)}"
+                    )
             if self.gold is None and DISTANCES & {*table.metrics}:
-                raise ValueError(f"table {table.name}: distances are from a row; say which one with gold")
+                raise ValueError(
+                    f"table {table.name}: distances are from a row; say which one with gold"
+                )
             extra = [k for k in self.grid if k not in (POOLED, table.columns)]
             if extra:
-                raise ValueError(f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}")
+                raise ValueError(
+                    f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}"
+                )
         shown = [metric for table in self.tables for metric in table.metrics]
         for spread in self.spreads:
             for name in [*spread.metrics, *spread.levels, *spread.words]:
                 if name not in shown:
-                    raise ValueError(f"figure {spread.name}: {name} is in no table{nearest(name, shown)}")
+                    raise ValueError(
+                        f"figure {spread.name}: {name} is in no table{nearest(name, shown)}"
+                    )
         for ranks in self.ranks:
             ranked = next((t for t in self.tables if t.name == ranks.table), None)
             if ranked is None:
@@ -168,7 +212,9 @@ class StudyDefinition(Strict):
                 raise ValueError(f"figure {ranks.name}: {ranks.table} is not a table{near}")
             if ranks.column is not None and ranks.column not in self.columns(ranked):
                 near = nearest(ranks.column, self.columns(ranked))
-                raise ValueError(f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}")
+                raise ValueError(
+                    f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}"
+                )
             for column in self.columns(ranked) if ranks.column is None else [ranks.column]:
                 if ranked.better_of(column) is None:
                     metric = ranked.metric_of(column)
@@ -176,37 +222,62 @@ class StudyDefinition(Strict):
                         f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
                     )
         drawn: list[Figure] = [
-            *self.figures, *self.evolutions, *self.spreads, *self.ranks,
-        ]  # fmt: skip
+            *self.figures,
+            *self.evolutions,
+            *self.spreads,
+            *self.ranks,
+        ]
         for figure in drawn:
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
-                    raise ValueError(f"figure {figure.name}: {name} is not a row{nearest(name, names)}")
+                    raise ValueError(
+                        f"figure {figure.name}: {name} is not a row{nearest(name, names)}"
+                    )
         for evolution in self.evolutions:
             if evolution.less is not None and evolution.less not in names:
-                raise ValueError(f"figure {evolution.name}: less is not a row{nearest(evolution.less, names)}")
+                raise ValueError(
+                    f"figure {evolution.name}: less is not a row{nearest(evolution.less, names)}"
+                )
             for key, value in evolution.cell.items():
                 if value not in self.grid.get(key, []):
-                    raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
+                    raise ValueError(
+                        f"figure {evolution.name}: cell has {key}={value}, which is not in the grid"
+                    )
         return self
 
     def rows_of_figure(self, figure: Figure) -> list[Row]:
         """The rows that a figure shows."""
-        return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
+        return [
+            r
+            for r in self.rows
+            if figure.rows is None or r.name in figure.rows or r.label in figure.rows
+        ]
 
     def row_labels(self, figure: Figure) -> tuple[dict[str, str], str]:
-        """What a figure calls each row that it shows, and the settings of them all; settings are named where they differ."""
+        """Label of each row that a figure shows, and the settings of all of them.
+
+        Labels include settings if these differ.
+        """
         rows = self.rows_of_figure(figure)
         alike = len({row.preset for row in rows}) == 1
-        return {row.name: row.label if alike else row.name for row in rows}, rows[0].preset if alike else ""
+        return {row.name: row.label if alike else row.name for row in rows}, rows[
+            0
+        ].preset if alike else ""
 
     def columns(self, table: TableSpec) -> list[str]:
         """Column headings of a table, in order."""
         if isinstance(table.columns, dict):
             return list(table.columns)
-        values = list(dict.fromkeys(v for row in self.rows for v in (row.grid or self.grid).get(table.columns, [])))
+        values = list(
+            dict.fromkeys(
+                v for row in self.rows for v in (row.grid or self.grid).get(table.columns, [])
+            )
+        )
         # A row with a grid of its own may come first: numbers are put in order, words stay in that of the YAML.
-        return [str(v) for v in (sorted(values) if all(isinstance(v, int | float) for v in values) else values)]
+        return [
+            str(v)
+            for v in (sorted(values) if all(isinstance(v, int | float) for v in values) else values)
+        ]
 
 
 @dataclass(frozen=True)
@@ -235,20 +306,30 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
             cells = [f"{k}={v}" for k, v in cell.items()]
             own = [o for k, v in cell.items() for o in row.cells.get(k, {}).get(v, [])]
             experiment = [f"+experiment={row.experiment}"] if row.experiment else []
-            overrides = [*experiment, *replicates, *study.overrides, *row.overrides, *cells, *own, *extra]
+            overrides = [
+                *experiment,
+                *replicates,
+                *study.overrides,
+                *row.overrides,
+                *cells,
+                *own,
+                *extra,
+            ]
             runs.append((position, Planned(row.name, cell, overrides)))
     yield from (run for _, run in sorted(runs, key=lambda r: r[0]))
 
 
 def load_study(name: str) -> StudyDefinition:
-    """The study ``conf/study/<name>.yaml``, or the file itself where ``name`` ends in .yaml.
+    """The study ``conf/study/<name>.yaml``, or the file itself if ``name`` ends in .yaml.
 
     Raises:
-        ConfigError: there is none, or it does not read as one.
+        ConfigError: the file does not exist, or it is not a valid study.
     """
     path = Path(name) if name.endswith(".yaml") else conf_folders.find("study", name)
     if path is None or not path.is_file():
-        raise ConfigError(f"study {name}: no such study{nearest(name, conf_folders.names('study'))}")
+        raise ConfigError(
+            f"study {name}: no such study{nearest(name, conf_folders.names('study'))}"
+        )
     try:
         with reading(path):
             study = StudyDefinition(**read_yaml(path))
@@ -259,11 +340,18 @@ def load_study(name: str) -> StudyDefinition:
         where = ".".join(str(p) for p in first["loc"])
         what = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
         if first["type"] == "extra_forbidden":
-            what = "unknown key" + nearest(str(first["loc"][-1]), keys_at(StudyDefinition, first["loc"][:-1]))
+            what = "unknown key" + nearest(
+                str(first["loc"][-1]), keys_at(StudyDefinition, first["loc"][:-1])
+            )
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
     except TypeError:
         raise ConfigError(f"{path.name}: {MAPPING}") from None
-    printed = {row for table in study.tables if table.published for row in load_published(table.published).values}
+    printed = {
+        row
+        for table in study.tables
+        if table.published
+        for row in load_published(table.published).values
+    }
     for row in study.rows:
         if printed and row.published_row is not None and row.published_row not in printed:
             raise ConfigError(

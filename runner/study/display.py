@@ -36,7 +36,7 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
 
 
 def _column(run: FrozenRun) -> str:
-    """The heading under which a run's state stands: its cell."""
+    """Heading of the column with a run's state: its cell."""
     return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
 
 
@@ -47,18 +47,27 @@ def _state(_: FrozenRun, state: str) -> str:
     return state
 
 
-def states_of(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> list[dict[str, str]]:
+def states_of(
+    snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state
+) -> list[dict[str, str]]:
     """States of a study's runs, a line each: what machines read; ``words`` as in ``status``."""
     return [
-        {"row": run.row, "cell": _column(run), "state": words(run, state(snapshot, run)),
-         "run": f"{run.experiment}/{run.signature}" if run.signature else "", "refused": run.refused or ""}
+        {
+            "row": run.row,
+            "cell": _column(run),
+            "state": words(run, state(snapshot, run)),
+            "run": f"{run.experiment}/{run.signature}" if run.signature else "",
+            "refused": run.refused or "",
+        }
         for run in runs
-    ]  # fmt: skip
+    ]
 
 
 def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> Table:
     """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state where a queue has the run."""
-    in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])
+    in_order = sorted(
+        runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()]
+    )
     cells = list(dict.fromkeys(_column(run) for run in in_order))
     table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
     table.add_column("")
@@ -66,8 +75,13 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> 
         table.add_column(cell)
     by = {(run.row, _column(run)): run for run in runs}
     for row in dict.fromkeys(run.row for run in runs):
-        shown = (words(by[row, cell], state(snapshot, by[row, cell])) if (row, cell) in by else "" for cell in cells)
-        table.add_row(row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in shown))
+        shown = (
+            words(by[row, cell], state(snapshot, by[row, cell])) if (row, cell) in by else ""
+            for cell in cells
+        )
+        table.add_row(
+            row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in shown)
+        )
     return table
 
 
@@ -80,7 +94,11 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
     if at.step != going.run.config.get("steps"):
         return said
     lines = going.log.read_text(errors="replace").splitlines() if going.log.is_file() else []
-    return f"{said}, {lines[-1]}" if lines and lines[-1].startswith("evaluating") else f"{said}, evaluating"
+    return (
+        f"{said}, {lines[-1]}"
+        if lines and lines[-1].startswith("evaluating")
+        else f"{said}, evaluating"
+    )
 
 
 def _reason(code: int, log: Path) -> str:
@@ -95,7 +113,9 @@ class Display:
     """Progress of the whole study and a line per run under way; plain lines when not a terminal."""
 
     def __init__(self, snapshot: Snapshot, total: int, forecast: Forecast | None = None):
-        self.snapshot, self.total, self.forecast = snapshot, total, forecast
+        self.snapshot = snapshot
+        self.total = total
+        self.forecast = forecast
         self.counts: Counter[str] = Counter()
         self.progress = Progress(
             TextColumn("{task.description}", markup=False),
@@ -105,7 +125,9 @@ class Display:
             TextColumn("{task.fields[left]}", markup=False),
         )
         self.task = self.progress.add_task(f"study {snapshot.name}", total=total, left="")
-        self.live = Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
+        self.live = (
+            Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
+        )
         self.drawn = 0.0
         self.going: list[Going] = []  # when they were last looked at
 
@@ -116,7 +138,10 @@ class Display:
             return
         self.drawn = time.monotonic()
         self.progress.update(self.task, left=self._remaining())
-        lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in self.going]
+        lines = [
+            f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s"
+            for g in self.going
+        ]
         self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
 
     def _remaining(self) -> str:
@@ -124,17 +149,24 @@ class Display:
         seconds = self.forecast.remaining_seconds(self.going) if self.forecast else None
         return "" if seconds is None else f"{words(seconds)} left"
 
-    def report_end(self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool) -> None:
+    def report_end(
+        self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool
+    ) -> None:
         """One line per run that ended, with the reason and the log of one that failed; ``stopped``: the study was."""
         now = state(self.snapshot, run)
-        if stopped and code in STOPPED and now != "done":  # perhaps before it had a record, or could write one
+        # perhaps before it had a record, or could write one
+        if stopped and code in STOPPED and now != "done":
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return
         # A process that ended badly without a word in the record: a crash, or a refusal before it began.
         late = now == "done" and code > 128  # a signal came during its last writes
         now = (
-            now if code == 0 or late or now in ("failed", "diverged", "interrupted", "crashed", "running") else "failed"
+            now
+            if code == 0
+            or late
+            or now in ("failed", "diverged", "interrupted", "crashed", "running")
+            else "failed"
         )
         self.counts[now] += 1
         self.progress.advance(self.task)
@@ -143,7 +175,9 @@ class Display:
         self.going = [job for job in self.going if job.run is not run]
         facts = self.snapshot.facts(run) or {}
         why = "" if now == "done" else facts.get("error") or _reason(code, log)
-        line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
+        line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (
+            f"  {why}  log: {log}" if now != "done" else ""
+        )
         out.print(line, style="red" if now in FAILED else None)
         if self.live is None and (left := self._remaining()) and not self.progress.finished:
             out.print(f"             {self.counts.total()} of {self.total}, {left}")

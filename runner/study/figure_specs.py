@@ -1,4 +1,4 @@
-"""What a study's YAML says of its figures."""
+"""Specifications of figures in a study's YAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.record.inside import inside
 
 
 def _file_name(name: str) -> str:
-    """What a file of the report is called by."""
+    """Name of a file of the report, validated."""
     try:
         inside(Path(), name, "name")
     except ConfigError as error:
@@ -30,7 +30,10 @@ class Strict(BaseModel):
 
 
 def keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
-    """Keys that a study's YAML may have at a path: those of the whole, or of one of its rows, tables or figures."""
+    """Keys that a study's YAML may have at a path.
+
+    They are the keys of the whole study, or of one of its rows, tables or figures.
+    """
     part = whole
     for word in path:
         inner = [] if isinstance(word, int) else _models_in(part.model_fields[word].annotation)
@@ -46,7 +49,10 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 class FigureSpec(Strict):
-    """A curve of some metrics over a grid key, or of one over the columns of a table whose headings are numbers."""
+    """A curve of some metrics over a grid key, or of one over the columns of a table.
+
+    The headings of the columns are then numbers.
+    """
 
     name: FileName
     x: str  # the grid key, or the table's name
@@ -61,20 +67,25 @@ class EvolutionSpec(Strict):
     name: FileName
     title: str
     metrics: list[str]
-    against: Literal["steps", "seconds"] = "steps"  # seconds of training: what evaluations took is left out
+    # seconds of training: what evaluations took is left out
+    against: Literal["steps", "seconds"] = "steps"
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
-    shows: Literal["replicates", "band"] = "replicates"  # a line each, or their mean and where the central 90 % lie
+    # a line each, or their mean and where the central 90 % lie
+    shows: Literal["replicates", "band"] = "replicates"
     words: dict[str, str] = {}  # metric -> how its axis is called
     label: str | None = None  # of the horizontal axis; None: iteration, or seconds of training
     known: str = "exact"  # what the legend calls the values of ``exact``
-    less: str | None = None  # row that is taken from the others, replicate by replicate; without bands means are drawn
+    # row that is taken from the others, replicate by replicate; without bands means are drawn
+    less: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> EvolutionSpec:
         if self.less is not None and self.against == "seconds":
-            raise ValueError(f"figure {self.name}: less is taken step by step; leave out against: seconds")
+            raise ValueError(
+                f"figure {self.name}: less is taken step by step; leave out against: seconds"
+            )
         for key, named in (("exact", self.exact), ("words", self.words)):
             for name in named:
                 if name not in self.metrics:
@@ -104,15 +115,19 @@ class RankSpec(Strict):
     name: FileName
     title: str
     table: str
-    blocks: Literal["columns", "replicates"] = "columns"  # over what ranks are taken: columns are other data, say
+    # over what ranks are taken: columns are other data, say
+    blocks: Literal["columns", "replicates"] = "columns"
     column: str | None = None  # whose replicates are ranked
     test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
-    rows: list[str] | None = None  # names of the rows ranked (label, or label and preset); None: all
+    # names of the rows ranked (label, or label and preset); None: all
+    rows: list[str] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> RankSpec:
         if (self.blocks == "replicates") == (self.column is None):
-            raise ValueError(f"figure {self.name}: column goes with blocks: replicates, and they with it")
+            raise ValueError(
+                f"figure {self.name}: column goes with blocks: replicates, and they with it"
+            )
         return self
 
 

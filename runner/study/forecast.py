@@ -40,7 +40,10 @@ def progress_of(folder: Path) -> Reached | None:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 65536))
             last = file.read().decode(errors="ignore").strip().splitlines()[-1]
-        found = {key: float(last.split(f'"{key}": ', 1)[1].split(",", 1)[0]) for key in ("replicate", "step", "time")}
+        found = {
+            key: float(last.split(f'"{key}": ', 1)[1].split(",", 1)[0])
+            for key in ("replicate", "step", "time")
+        }
         return Reached(int(found["replicate"]), int(found["step"]), found["time"])
     except (OSError, IndexError, ValueError):
         return None
@@ -61,7 +64,12 @@ def of_records(folder: Path) -> dict[Kind, list[float]]:
     found: dict[Kind, list[float]] = {}
     for path in folder.glob("*/run.json"):
         facts = read(path.parent)
-        if facts is None or facts["state"] != "done" or facts.get("taken_over") or not facts.get("seconds"):
+        if (
+            facts is None
+            or facts["state"] != "done"
+            or facts.get("taken_over")
+            or not facts.get("seconds")
+        ):
             continue
         try:
             steps = STEPS.search((path.parent / "config.yaml").read_text(encoding="utf-8"))
@@ -69,15 +77,18 @@ def of_records(folder: Path) -> dict[Kind, list[float]]:
             continue
         names = (facts["choice"].get(role) for role in ROLES)
         units = facts["replicates"] * (int(steps[1]) if steps else 1)
-        found.setdefault((*names, facts["smoke"], steps is not None), []).append(facts["seconds"] / units)
+        found.setdefault((*names, facts["smoke"], steps is not None), []).append(
+            facts["seconds"] / units
+        )
     return found
 
 
 class Forecast:
-    """What is left of the given runs of a study, ``jobs`` at a time."""
+    """Remaining work of the given runs of a study, ``jobs`` at a time."""
 
     def __init__(self, snapshot: Snapshot, runs: Sequence[FrozenRun], jobs: int):
-        self.snapshot, self.jobs = snapshot, jobs
+        self.snapshot = snapshot
+        self.jobs = jobs
         self.waiting = {run.signature: run for run in runs}
         self.rates: dict[Kind, list[float]] = {}  # seconds for each unit of size
         for experiment in {run.experiment for run in runs}:
@@ -88,22 +99,26 @@ class Forecast:
         return run.experiment, *kind(run.config)
 
     def seconds(self, run: FrozenRun) -> float | None:
-        """What a run takes, by records of others like it; None: there are none."""
+        """Expected time of a run, from records of similar runs; None without such records."""
         rates = self.rates.get(self._like(run))
         return statistics.median(rates) * size(run.config) if rates else None
 
     def before(self) -> str:
-        """What is known before anything has started."""
+        """Forecast before any run has started."""
         runs = list(self.waiting.values())
         known = [seconds for run in runs if (seconds := self.seconds(run)) is not None]
         number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
         if not known:
             return f"{number}; how long they take is told after their first steps"
         whole = finish(
-            [], [seconds if (seconds := self.seconds(run)) else statistics.mean(known) for run in runs], self.jobs
+            [],
+            [seconds if (seconds := self.seconds(run)) else statistics.mean(known) for run in runs],
+            self.jobs,
         )
         others = (
-            f", {len(runs) - len(known)} without a record taken to be like the rest" if len(known) < len(runs) else ""
+            f", {len(runs) - len(known)} without a record taken to be like the rest"
+            if len(known) < len(runs)
+            else ""
         )
         return f"{number}, {words(whole)} with {self.jobs} at a time, from records of runs like them{others}"
 
@@ -116,13 +131,20 @@ class Forecast:
 
     def _remaining_of_run(self, going: Going) -> tuple[float | None, float | None]:
         """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
-        config, whole = going.run.config, self.seconds(going.run)
-        at, steps = progress_of(self.snapshot.folder(going.run)), config.get("steps")
-        replicates = 1 if (self.snapshot.facts(going.run) or {}).get("vectorised") else config.get("replicates", 1)
+        config = going.run.config
+        whole = self.seconds(going.run)
+        at = progress_of(self.snapshot.folder(going.run))
+        steps = config.get("steps")
+        replicates = (
+            1
+            if (self.snapshot.facts(going.run) or {}).get("vectorised")
+            else config.get("replicates", 1)
+        )
         spent = time.monotonic() - going.started
         by_record = None if whole is None else max(0.0, whole - spent)
         if at is not None and steps and 0 < at.step <= steps:
-            each = at.seconds * steps / at.step  # without the last evaluation, which records know of
+            # without the last evaluation, which records know of
+            each = at.seconds * steps / at.step
             left = each * (replicates - at.replicate) - at.seconds
             return max(left, by_record or 0.0), max(each * replicates, whole or 0.0)
         return by_record, whole
@@ -133,7 +155,11 @@ class Forecast:
         wholes = {self._like(job.run): under_way[job.run.signature][1] for job in going}
         waiting = [run for signature, run in self.waiting.items() if signature not in under_way]
         told = [self.seconds(run) or wholes.get(self._like(run)) for run in waiting]
-        known = [seconds for seconds in [*told, *(whole for _, whole in under_way.values())] if seconds is not None]
+        known = [
+            seconds
+            for seconds in [*told, *(whole for _, whole in under_way.values())]
+            if seconds is not None
+        ]
         if not known:
             return None
         usual = statistics.mean(known)

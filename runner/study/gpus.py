@@ -23,7 +23,8 @@ class Gpus:
     """Places for runs; a run with device=cuda takes one, a run that names its GPU (cuda:1) or needs none takes none."""
 
     def __init__(self, per_gpu: int = 1, names: list[str] | None = None):
-        self.per_gpu, self._names = per_gpu, names
+        self.per_gpu = per_gpu
+        self._names = names
         self.taken: Counter[str] = Counter()
 
     @property
@@ -36,8 +37,11 @@ class Gpus:
         return config.get("device") == "cuda" and bool(self.names)
 
     def free(self, config: dict[str, Any]) -> bool:
-        """Whether a run can start now."""
-        return not self._wants_gpu(config) or min(self.taken[name] for name in self.names) < self.per_gpu
+        """True if a run can start now."""
+        return (
+            not self._wants_gpu(config)
+            or min(self.taken[name] for name in self.names) < self.per_gpu
+        )
 
     def take(self, config: dict[str, Any]) -> dict[str, str]:
         """The variable that shows a run its GPU, the one with the fewest runs; empty where it takes none."""

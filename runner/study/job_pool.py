@@ -20,7 +20,13 @@ from runner.study.snapshot import FrozenRun, Snapshot, location
 POLL = 0.2  # seconds between looks at the processes
 GRACE = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
 # Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
-STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL)
+STOPPED = (
+    128 + signal.SIGTERM,
+    128 + signal.SIGINT,
+    -signal.SIGTERM,
+    -signal.SIGINT,
+    -signal.SIGKILL,
+)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -36,18 +42,22 @@ class Going:
 
 
 def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
-    """What runs one run of a study."""
+    """Command line that runs one run of a study."""
     snapshot_file = str(location(snapshot.name, snapshot.output_dir))
     # -P: no module of the folder that happens to be the present one is imported in the place of another.
     return [sys.executable, "-P", "-m", "runner.study.one_run", snapshot_file, run.name]
 
 
 class JobPool:
-    """Starts runs, watches them, and hands SIGINT and SIGTERM on to them as SIGTERM (they checkpoint and stop).
+    """Pool that starts runs, watches them, and forwards SIGINT and SIGTERM to them as SIGTERM.
 
-    Runs that are going from before, of this study or started by hand, are not started again: they count among those at
-    once, and are waited for; a signal is handed on to those alone whose own study lives no more.  ``stopped_by`` is the
-    signal that ended it, if one did.  A second Ctrl-C kills the processes at once."""
+    The runs then checkpoint and stop.
+
+    Runs that are already going, of this study or started by hand, are not started again:
+    they count towards the parallel jobs, and are waited for; of them, only the runs of a
+    study that is no longer alive get a signal.  ``stopped_by`` is the signal that ended the
+    pool, if one did.  A second Ctrl-C kills the processes immediately.
+    """
 
     def __init__(
         self,
@@ -59,7 +69,11 @@ class JobPool:
         per_gpu: int = 1,
     ):
         self.gpus = Gpus(per_gpu)
-        self.snapshot, self.jobs, self.on_end, self.on_poll, self.command = snapshot, jobs, on_end, on_poll, command
+        self.snapshot = snapshot
+        self.jobs = jobs
+        self.on_end = on_end
+        self.on_poll = on_poll
+        self.command = command
         self.going: list[Going] = []
         self.waiting: list[FrozenRun] = []
         self.stopped_by: int | None = None
@@ -81,14 +95,25 @@ class JobPool:
             self.going.append(Going(run, left, time.monotonic(), log))
             return
         log.parent.mkdir(parents=True, exist_ok=True)
-        threads, gpu = str(run.config.get("threads", 1)), self.gpus.take(run.config)
-        environment = {**os.environ, **dict.fromkeys(THREADS, threads), "RUNNER_STUDY": self.snapshot.name, **gpu}
+        threads = str(run.config.get("threads", 1))
+        gpu = self.gpus.take(run.config)
+        environment = {
+            **os.environ,
+            **dict.fromkeys(THREADS, threads),
+            "RUNNER_STUDY": self.snapshot.name,
+            **gpu,
+        }
         with lock, log.open("ab") as file:
             # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
             process = subprocess.Popen(
-                self.command(self.snapshot, run), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                env=environment, start_new_session=True, pass_fds=[lock.fileno()],
-            )  # fmt: skip
+                self.command(self.snapshot, run),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                pass_fds=[lock.fileno()],
+            )
             lock.write(f"{process.pid} {os.getpid()}")
         self.going.append(Going(run, process, time.monotonic(), log, gpu))
 
@@ -104,14 +129,25 @@ class JobPool:
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
             self.gpus.give(job.gpu)
-            if self.stopped_by is None and isinstance(job.process, LeftGoing) and not job.process.has_ended():
-                self.waiting.append(job.run)  # it was stopped on its way: now it is ours to go on with
+            if (
+                self.stopped_by is None
+                and isinstance(job.process, LeftGoing)
+                and not job.process.has_ended()
+            ):
+                # it was stopped on its way: now it is ours to go on with
+                self.waiting.append(job.run)
             else:
                 seconds = time.monotonic() - job.started
-                self.on_end(job.run, job.process.poll() or 0, seconds, job.log, self.stopped_by is not None)
+                self.on_end(
+                    job.run, job.process.poll() or 0, seconds, job.log, self.stopped_by is not None
+                )
 
     def _stop(self) -> None:
-        self.going = [g for g in self.going if not isinstance(g.process, LeftGoing) or g.process.number() is not None]
+        self.going = [
+            g
+            for g in self.going
+            if not isinstance(g.process, LeftGoing) or g.process.number() is not None
+        ]
         deadline = time.monotonic() + GRACE
         for job in self.going:
             job.process.terminate()

@@ -1,6 +1,10 @@
-"""Runs of a study as jobs of an engine (submitit, Ray): submitted at once, kept in ``jobs.json``, waited for.
+"""Runs of a study as jobs of an engine (submitit, Ray).
 
-A job that is still in the queue of a command of before is waited for, and not submitted again."""
+They are submitted together, kept in ``jobs.json``, and waited for.
+
+A job that is still in the queue of an earlier command is waited for, and not submitted
+again.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +68,16 @@ def _folder(snapshot: Snapshot) -> Path:
     return location(snapshot.name, snapshot.output_dir).parent / "submitit"
 
 
-def in_queue(snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
+def in_queue(
+    snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
+) -> list[tuple[str, str, str]]:
     """(engine, number, state) of a run's jobs that have not ended, as the engine says."""
     found = []
     for key, entry in jobs.items():
-        if key.partition("-")[0] == run.signature and entry.get("engine") in ("slurm", "slurm_local"):
+        if key.partition("-")[0] == run.signature and entry.get("engine") in (
+            "slurm",
+            "slurm_local",
+        ):
             ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).find_job(entry["job"])
             if (state := ticket.state()) not in GONE:
                 found.append((entry["engine"], entry["job"], state))
@@ -76,15 +85,13 @@ def in_queue(snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
 
 
 def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[str, str]]) -> str:
-    """What ``--status`` says of a run: its state, and where its jobs stand in a queue."""
+    """Text of ``--status`` for a run: its state, and the state of its jobs in a queue."""
     waiting = [] if run.refused or state == "done" else in_queue(snapshot, run, jobs)
     if not waiting:
         return state
     if len(waiting) > 1:
         going = sum(of == "RUNNING" for _, _, of in waiting)
-        return (
-            f"{going} jobs running, {len(waiting) - going} queued ({waiting[0][0]} {waiting[0][1].partition('_')[0]})"
-        )
+        return f"{going} jobs running, {len(waiting) - going} queued ({waiting[0][0]} {waiting[0][1].partition('_')[0]})"
     name, number, of = waiting[0]
     return f"{'running' if of == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
 
@@ -101,7 +108,10 @@ class JobQueue:
         on_end: Callable[[FrozenRun, int, float, Path, bool], None],
         on_poll: Callable[[list[Going]], None] = lambda going: None,
     ):
-        self.snapshot, self.launcher, self.on_end, self.on_poll = snapshot, launcher, on_end, on_poll
+        self.snapshot = snapshot
+        self.launcher = launcher
+        self.on_end = on_end
+        self.on_poll = on_poll
         self.engine = engine(launcher, _folder(snapshot))
         self.stopped_by: int | None = None
         self.left = 0  # jobs that go on without us
@@ -115,21 +125,34 @@ class JobQueue:
         all_jobs: list[tuple[FrozenRun, list[ClusterJob]]] = []
         found: dict[str, list[tuple[str, Waited]]] = {}
         for run in runs:
-            queued = [number for name, number, _ in in_queue(self.snapshot, run, before) if name == self.engine.name]
+            queued = [
+                number
+                for name, number, _ in in_queue(self.snapshot, run, before)
+                if name == self.engine.name
+            ]
             if queued:
                 found[run.signature] = [(number, self.engine.find_job(number)) for number in queued]
             elif (left := LeftGoing(self.snapshot, run)).going():
                 found[run.signature] = [("", left)]
             all_jobs.append((run, jobs_of(self.snapshot, run, self.launcher.by_replicate)))
         new = [job for run, jobs in all_jobs if run.signature not in found for job in jobs]
-        tickets = dict(zip((job.key for job in new), self.engine.submit(new), strict=True)) if new else {}
-        entries = {key: {"engine": self.engine.name, "job": ticket.id} for key, ticket in tickets.items()}
+        tickets = (
+            dict(zip((job.key for job in new), self.engine.submit(new), strict=True)) if new else {}
+        )
+        entries = {
+            key: {"engine": self.engine.name, "job": ticket.id} for key, ticket in tickets.items()
+        }
         write_text(_file(self.snapshot), json.dumps(before | entries, indent=1))
         now = time.monotonic()
         return [
-            Submitted(run, found.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs], now, Path(jobs[-1].log))
+            Submitted(
+                run,
+                found.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs],
+                now,
+                Path(jobs[-1].log),
+            )
             for run, jobs in all_jobs
-        ]  # fmt: skip
+        ]
 
     def go(self, runs: list[FrozenRun]) -> None:
         """Runs them all, unless a signal stops the waiting."""
@@ -159,7 +182,13 @@ class JobQueue:
             one.jobs = left or one.jobs[:1]
             if not left:
                 going.remove(one)
-                self.on_end(one.run, one.code, time.monotonic() - one.started, one.log, self.stopped_by is not None)
+                self.on_end(
+                    one.run,
+                    one.code,
+                    time.monotonic() - one.started,
+                    one.log,
+                    self.stopped_by is not None,
+                )
 
     def _stop(self, going: list[Submitted]) -> None:
         if self.engine.outlives:
@@ -169,7 +198,16 @@ class JobQueue:
             for _, job in one.jobs:
                 job.stop()
         deadline = time.monotonic() + GRACE
-        while any(LeftGoing(self.snapshot, one.run).going() for one in going) and time.monotonic() < deadline:
+        while (
+            any(LeftGoing(self.snapshot, one.run).going() for one in going)
+            and time.monotonic() < deadline
+        ):
             time.sleep(POLL)
         for one in going:
-            self.on_end(one.run, 128 + int(self.stopped_by or 0), time.monotonic() - one.started, one.log, True)
+            self.on_end(
+                one.run,
+                128 + int(self.stopped_by or 0),
+                time.monotonic() - one.started,
+                one.log,
+                True,
+            )

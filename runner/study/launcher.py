@@ -1,8 +1,12 @@
-"""Where the runs of a study are computed: ``runner study NAME hydra/launcher=slurm hydra.launcher.partition=gpu``.
+"""Engine and machines that compute the runs of a study.
 
-The presets and their keys are those of sweeps (conf/hydra/launcher, and what the plug-ins of Hydra bring).  A run of a study
-is a process of its own from a frozen config, so it is the engine that is asked, submitit or Ray, and not Hydra's launcher,
-which would compose each job anew and says nothing before the last has ended."""
+``runner study NAME hydra/launcher=slurm hydra.launcher.partition=gpu``
+
+The presets and their keys are those used for sweeps (conf/hydra/launcher, and the ones
+that the plug-ins of Hydra bring).  A run of a study is a separate process from a frozen
+config, so the engine is used directly, submitit or Ray, and not Hydra's launcher, which
+would compose each job again and reports nothing before the last has ended.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,17 @@ from omegaconf import OmegaConf
 
 from runner.mistakes import ConfigError, nearest
 
-KEY, BELOW, SPLIT = "hydra/launcher", "hydra.launcher.", "split"
-ENGINES = {"SlurmLauncher": "slurm", "LocalLauncher": "slurm_local", "RayLauncher": "ray"}  # by class of the preset
+KEY = "hydra/launcher"
+BELOW = "hydra.launcher."
+SPLIT = "split"
+# by class of the preset
+ENGINES = {"SlurmLauncher": "slurm", "LocalLauncher": "slurm_local", "RayLauncher": "ray"}
 HERE = ("BasicLauncher", "JoblibLauncher")  # processes of this machine: the study's own pool
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """What was chosen on the command line; ``engine`` None: processes of this machine."""
+    """Launcher chosen on the command line; ``engine`` None: processes of this machine."""
 
     engine: str | None = None
     jobs: int | None = None  # at once, where the preset says so
@@ -43,12 +50,16 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
     left = [w for w in words if w not in own and w not in splits]
     for word in splits:
         if word != f"{SPLIT}=replicates":
-            raise ConfigError(f"{word}: the one value is replicates{nearest(word.partition('=')[2], ['replicates'])}")
+            raise ConfigError(
+                f"{word}: the one value is replicates{nearest(word.partition('=')[2], ['replicates'])}"
+            )
     if own and not any(word.startswith(f"{KEY}=") for word in own):
         raise ConfigError(f"{own[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too")
     found = _preset(own) if own else Launcher()
     if splits and found.engine is None:
-        raise ConfigError(f"{splits[0]}: a job for each replicate needs {KEY}=slurm, slurm_local or ray")
+        raise ConfigError(
+            f"{splits[0]}: a job for each replicate needs {KEY}=slurm, slurm_local or ray"
+        )
     return Launcher(found.engine, found.jobs, bool(splits), found.keys, [*own, *splits]), left
 
 
@@ -62,7 +73,9 @@ def _preset(words: list[str]) -> Launcher:
 
     try:
         node = compose_in_full(words).hydra.launcher
-        keys: Any = {k: _plain(node, k) for k in node if k not in ("_target_", "submitit_folder", "name")}
+        keys: Any = {
+            k: _plain(node, k) for k in node if k not in ("_target_", "submitit_folder", "name")
+        }
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error, words).splitlines()[0]) from None
     kind = str(node.get("_target_")).rpartition(".")[2]
@@ -73,7 +86,9 @@ def _preset(words: list[str]) -> Launcher:
         return Launcher(jobs=jobs if jobs > 0 else (os.cpu_count() or 1))
     if kind not in ENGINES:
         name = words[0].partition("=")[2]
-        raise ConfigError(f"{KEY}={name}: a study's runs go to {', '.join(['joblib', *ENGINES.values()])}")
+        raise ConfigError(
+            f"{KEY}={name}: a study's runs go to {', '.join(['joblib', *ENGINES.values()])}"
+        )
     return Launcher(ENGINES[kind], keys=keys)
 
 
@@ -83,7 +98,7 @@ def _plain(node: Any, key: str) -> Any:
 
 
 def engine(launcher: Launcher, folder: Path) -> Any:
-    """The engine of that name, whose files lie in a folder that all nodes see."""
+    """The engine of that name; its files are in a folder that all nodes see."""
     from runner.study.ray_engine import RayEngine
     from runner.study.submitit_engine import SubmititEngine
 

@@ -22,7 +22,9 @@ from runner.study.snapshot import FrozenRun, Snapshot, location
 
 def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     """The lock that a run of a study holds while it is going."""
-    return inside(location(snapshot.name, snapshot.output_dir).parent / "going", run.signature, "signature")
+    return inside(
+        location(snapshot.name, snapshot.output_dir).parent / "going", run.signature, "signature"
+    )
 
 
 def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
@@ -39,13 +41,15 @@ class LeftGoing:
     """A run that goes on without us, to be waited for as one waits for a process of one's own."""
 
     def __init__(self, snapshot: Snapshot, run: FrozenRun):
-        self.snapshot, self.run, self.lock = snapshot, run, lock_file(snapshot, run)
+        self.snapshot = snapshot
+        self.run = run
+        self.lock = lock_file(snapshot, run)
 
     def going(self) -> bool:
         return is_locked(self.lock) or lease.is_leased(self.snapshot.folder(self.run) / lease.NAME)
 
     def has_ended(self) -> bool:
-        """Whether it came to an end, good or bad, and was not stopped on its way."""
+        """True if the run came to an end, good or bad, and was not stopped on its way."""
         return self.snapshot.state(self.run) in ("done", "failed", "diverged")
 
     def poll(self) -> int | None:
@@ -53,7 +57,11 @@ class LeftGoing:
         return None if self.going() else int(self.snapshot.state(self.run) != "done")
 
     def number(self) -> int | None:
-        """Of its process; None where somebody else has to stop it: who started it by hand, or a study that still lives."""
+        """Number of the run's process.
+
+        None if another process or user has to stop it: a user who started it by hand, or a
+        study that is still alive.
+        """
         try:
             own, study = self.lock.read_text().split() if is_locked(self.lock) else ("", "")
             return None if alive(int(study)) else int(own)
@@ -84,8 +92,14 @@ def left_going(snapshot: Snapshot) -> list[FrozenRun]:
 
 
 def runs_to_await(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
-    """Those of them that whoever launches the runs ``asked`` for, by their signatures, waits for: these, and what nobody
-    looks after any more.  Others are somebody else's, of another process of this study or of one that shares them."""
+    """Runs still going that the launcher of the ``asked`` runs waits for.
+
+    These are the runs ``asked`` for, by their signatures, and runs that no process watches
+    any more.  Others belong to another process of this study or to a study that shares
+    them.
+    """
     return [
-        run for run in left_going(snapshot) if run.signature in asked or LeftGoing(snapshot, run).number() is not None
+        run
+        for run in left_going(snapshot)
+        if run.signature in asked or LeftGoing(snapshot, run).number() is not None
     ]

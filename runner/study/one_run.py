@@ -18,7 +18,7 @@ def _watch() -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Runs (or resumes) the run of that name; the exit code is that of ``runner`` itself."""
+    """Run (or resume) the run of that name; the exit code is the one of ``runner`` itself."""
     from omegaconf import OmegaConf
 
     from runner.app import attempt
@@ -46,16 +46,20 @@ def main(argv: list[str]) -> int:
                 if job.data != run.data
                 else "the code reads its config otherwise"
             )
-            raise ConfigError(f"{run.name}: {what}; take a new snapshot with runner study {study.name} --fresh")
+            raise ConfigError(
+                f"{run.name}: {what}; take a new snapshot with runner study {study.name} --fresh"
+            )
     except ConfigError as error:
         complain(str(error))
         return 2
-    if replicate is not None and job.is_vectorised:  # all replicates are one computation, which the first job does
+    # all replicates are one computation, which the first job does
+    if replicate is not None and job.is_vectorised:
         if replicate:
             return 0
     elif replicate is not None:
         os.environ[ALONE] = str(replicate)
-        cfg.output_dir, cfg.tracking = str(part_of(job.folder, replicate)), False
+        cfg.output_dir = str(part_of(job.folder, replicate))
+        cfg.tracking = False
     done = attempt(cfg, run.experiment, None)
     if done.message:
         complain(done.message)

@@ -1,4 +1,7 @@
-"""Jobs of a study as tasks of a Ray cluster, which starts those of a node that died again on another."""
+"""Jobs of a study as tasks of a Ray cluster.
+
+If a node dies, Ray restarts its jobs on another.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ class RayTask:
     """A task, as one waits for a process."""
 
     def __init__(self, ref: Any):
-        self.ref, self.id = ref, ref.hex()[:12]
+        self.ref = ref
+        self.id = ref.hex()[:12]
 
     def state(self) -> str:
         import ray
@@ -42,13 +46,18 @@ class RayTask:
 
 
 class RayEngine:
-    """``keys`` are those of the preset: ``ray.init`` (address) and ``ray.remote`` (num_cpus, num_gpus) of each job."""
+    """Ray engine.
+
+    ``keys`` are the preset's: ``ray.init`` (address) and ``ray.remote`` (num_cpus,
+    num_gpus) of each job.
+    """
 
     name = "ray"
     outlives = False
 
     def __init__(self, keys: dict[str, Any]):
-        self.init, self.remote = (keys.get("ray") or {}).get("init") or {}, (keys.get("ray") or {}).get("remote") or {}
+        self.init = (keys.get("ray") or {}).get("init") or {}
+        self.remote = (keys.get("ray") or {}).get("remote") or {}
 
     def submit(self, jobs: list[ClusterJob]) -> list[RayTask]:
         """A task of each.
@@ -63,8 +72,14 @@ class RayEngine:
             try:
                 _answers(where)
                 ray.init(**{"logging_level": logging.ERROR, "log_to_driver": False} | self.init)
-            except (OSError, ValueError, RuntimeError) as error:  # TimeoutError and ConnectionError are OSErrors
-                raise ConfigError(f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}") from None
+            except (
+                OSError,
+                ValueError,
+                RuntimeError,
+            ) as error:  # TimeoutError and ConnectionError are OSErrors
+                raise ConfigError(
+                    f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}"
+                ) from None
         # As often as nodes die: a run goes on from its checkpoint.
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_run_worker)
         return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]

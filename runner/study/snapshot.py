@@ -1,7 +1,9 @@
-"""What a study is, frozen when it is first launched: ``<output_dir>/studies/<study>/snapshot.yaml``.
+"""Snapshot of a study, frozen when the study is first launched.
 
-It holds the definition, and for each run its overrides, its resolved config and its signature: YAML that changes
-afterwards does not change a study that is under way.
+It is ``<output_dir>/studies/<study>/snapshot.yaml``.
+
+It holds the definition, and for each run its overrides, its resolved config and its
+signature: later changes of the YAML do not affect a study in progress.
 """
 
 from __future__ import annotations
@@ -59,8 +61,10 @@ class Snapshot:
     output_dir: Path
 
     def folder(self, run: FrozenRun) -> Path:
-        """Where a run is recorded."""
-        return inside(inside(self.output_dir, run.experiment, "experiment"), run.signature, "signature")
+        """Folder of a run's record."""
+        return inside(
+            inside(self.output_dir, run.experiment, "experiment"), run.signature, "signature"
+        )
 
     def facts(self, run: FrozenRun) -> dict[str, Any] | None:
         """run.json of a run; None: not started."""
@@ -85,10 +89,16 @@ def refuse_unnamed(modules: set[str], name: str) -> None:
     Raises:
         ConfigError: with what to give to have them imported.
     """
-    refuse_unknown(sorted(modules), f"study {name}", f"give {' '.join(f'--plugin {m}' for m in sorted(modules))}")
+    refuse_unknown(
+        sorted(modules),
+        f"study {name}",
+        f"give {' '.join(f'--plugin {m}' for m in sorted(modules))}",
+    )
 
 
-def _frozen(planned: Planned, name: str, output_dir: Path, plugins: list[str], told: dict[str, str]) -> FrozenRun:
+def _frozen(
+    planned: Planned, name: str, output_dir: Path, plugins: list[str], told: dict[str, str]
+) -> FrozenRun:
     """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named, and none but these; one
     without an experiment is recorded under the study's.  ``told`` are Hydra's complaints and what they mean, for all runs."""
     from hydra.errors import HydraException
@@ -132,7 +142,10 @@ def take(
     from runner.record.code import commit
 
     told: dict[str, str] = {}
-    runs = [_frozen(planned, study.name, output_dir, plugins, told) for planned in watch(list(plan(study, extra)))]
+    runs = [
+        _frozen(planned, study.name, output_dir, plugins, told)
+        for planned in watch(list(plan(study, extra)))
+    ]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
@@ -174,18 +187,23 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
             content = read_yaml(path, MOST_OF_SNAPSHOT)
         runs = TypeAdapter(list[FrozenRun]).validate_python(content["runs"])
         study = StudyDefinition(**content["study"])
-        return Snapshot(name, study, content["taken"], content["git"], content["extra"], runs, output_dir)
+        return Snapshot(
+            name, study, content["taken"], content["git"], content["extra"], runs, output_dir
+        )
     except (TypeError, KeyError, ValidationError) as error:
-        raise ConfigError(f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh") from None
+        raise ConfigError(
+            f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh"
+        ) from None
 
 
 def refuse_unknown_scores(snapshot: Snapshot) -> None:
-    """Refuses a study of which a table or a figure names a score that none of its runs can give.
+    """Refuse a study if a table or a figure names a score that no run can give.
 
     Runs with plug-ins may give scores of their own.
 
     Raises:
-        ConfigError: naming the table or figure, and the nearest score that there is."""
+        ConfigError: naming the table or figure, and the nearest existing score.
+    """
     given = {run.row: frozenset[str]() for run in snapshot.runs}
     for run in snapshot.runs:
         if run.config.get("plugins"):
@@ -196,27 +214,37 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
         composed = [given[row.name] for row in rows if given.get(row.name)]
         names = frozenset().union(*composed)
         for metric in metrics if composed else ():
-            if base_name(metric) not in names and metric.partition("/")[0] not in PREFIXES - {metric}:
-                raise ConfigError(f"study {snapshot.name}: {what}: no run gives {metric}{nearest(metric, names)}")
+            if base_name(metric) not in names and metric.partition("/")[0] not in PREFIXES - {
+                metric
+            }:
+                raise ConfigError(
+                    f"study {snapshot.name}: {what}: no run gives {metric}{nearest(metric, names)}"
+                )
 
 
 def _shown_items(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], list[Row]]]:
-    """What a report shows: its name, the metrics, and the rows that have them."""
+    """Items that a report shows: name, metrics, and the rows that have them."""
     for table in study.tables:
         yield (
             f"table {table.name}",
             table.metrics,
             [r for r in study.rows if table.rows is None or r.name in table.rows],
         )
-    drawn: list[FigureSpec | EvolutionSpec | SpreadSpec] = [*study.figures, *study.evolutions, *study.spreads]
+    drawn: list[FigureSpec | EvolutionSpec | SpreadSpec] = [
+        *study.figures,
+        *study.evolutions,
+        *study.spreads,
+    ]
     for figure in drawn:
         yield f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)
 
 
 def _scores_of(run: FrozenRun) -> frozenset[str]:
-    """Names of the scores that a run can have, and of what reports make of them."""
+    """Names of the scores that a run can have, and of scores that reports derive from them."""
     from runner.compose.build import build_component
 
     dataset: Any = build_component("dataset", run.config["dataset"], "dataset")
-    names = score_names(dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind())
+    names = score_names(
+        dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind()
+    )
     return names | OF_TIMES | DISTANCES | ({ESS_RATE} if "ess" in names else set())

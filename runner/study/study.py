@@ -30,7 +30,13 @@ HERE = Launcher()  # processes of this machine
 SHOWN = 8  # refused runs that are printed
 
 
-def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launcher = HERE, per_gpu: int = 1) -> int:
+def launch(
+    snapshot: Snapshot,
+    runs: list[FrozenRun],
+    jobs: int,
+    launcher: Launcher = HERE,
+    per_gpu: int = 1,
+) -> int:
     """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
@@ -61,19 +67,29 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launc
 
 
 def _flags(given: argparse.Namespace) -> str:
-    """What a command about the study's records has to be told again."""
+    """Flags that a further command about the study's records has to repeat."""
     where = [f"--output-dir {given.output_dir}"] if given.output_dir != "outputs" else []
-    return "".join(f" {flag}" for flag in [*where, *([f"--config-dir {given.config_dir}"] if given.config_dir else [])])
+    return "".join(
+        f" {flag}"
+        for flag in [*where, *([f"--config-dir {given.config_dir}"] if given.config_dir else [])]
+    )
 
 
 def _named_plugins(given: argparse.Namespace) -> list[str]:
     """The plug-ins that the command line names itself: by --plugin, or as an override of every run."""
-    typed = [text.partition("=")[2].strip("[]").split(",") for text in given.overrides if text.startswith("plugins=")]
-    return [*given.plugin, *(module.strip() for modules in typed for module in modules if module.strip())]
+    typed = [
+        text.partition("=")[2].strip("[]").split(",")
+        for text in given.overrides
+        if text.startswith("plugins=")
+    ]
+    return [
+        *given.plugin,
+        *(module.strip() for modules in typed for module in modules if module.strip()),
+    ]
 
 
 def _has_changed(study: str, found: Snapshot) -> bool:
-    """Whether the study's YAML reads otherwise than when it was frozen."""
+    """True if the study's YAML has changed since it was frozen."""
     try:
         return load_study(study) != found.study
     except ConfigError:  # its file is gone, or it is asked for by the name of its snapshot
@@ -81,7 +97,7 @@ def _has_changed(study: str, found: Snapshot) -> bool:
 
 
 def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
-    """The study's snapshot, taken now if there is none."""
+    """Snapshot of the study, taken now if there is no earlier one."""
     name = given.name or Path(given.study).stem
     found = None if given.fresh else snapshots.load(name, output_dir)
     if found is not None:
@@ -141,19 +157,36 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
     parser.add_argument(
-        "--jobs-per-gpu", type=int, default=1, help="runs with device=cuda at once on each GPU (default: 1)"
+        "--jobs-per-gpu",
+        type=int,
+        default=1,
+        help="runs with device=cuda at once on each GPU (default: 1)",
     )
-    parser.add_argument("--failed", action="store_true", help="only runs that failed, diverged or crashed")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="KEY=VALUE,…", help="only these runs, e.g. model=igp"
+        "--failed", action="store_true", help="only runs that failed, diverged or crashed"
     )
-    parser.add_argument("--as", dest="name", help="name of the snapshot and the report (default: the study's)")
-    parser.add_argument("--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)")
     parser.add_argument(
-        "--status", action="store_true", help="show the state of every run and stop; piped, a line each"
+        "--only",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,…",
+        help="only these runs, e.g. model=igp",
+    )
+    parser.add_argument(
+        "--as", dest="name", help="name of the snapshot and the report (default: the study's)"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)"
+    )
+    parser.add_argument(
+        "--status",
+        action="store_true",
+        help="show the state of every run and stop; piped, a line each",
     )
     add_json(parser)
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours that every run imports")
     given = parser.parse_intermixed_args(argv[1:])
@@ -164,7 +197,9 @@ def main(argv: list[str]) -> int:
     for word in given.overrides:
         key, _, value = word.lstrip("+").partition("=")
         if key == "output_dir":  # of a run it is a key; here every run is told it
-            raise ConfigError(f"{word}: where a study records its runs is said by --output-dir {value}")
+            raise ConfigError(
+                f"{word}: where a study records its runs is said by --output-dir {value}"
+            )
     if given.name is not None:
         if given.name:
             inside(Path(), given.name, "--as")
@@ -198,11 +233,18 @@ def main(argv: list[str]) -> int:
             out.print(status(snapshot, shown, state_in_words))
         else:
             print_table(
-                "", (), [[str(word) for word in line.values()] for line in states_of(snapshot, shown, state_in_words)]
+                "",
+                (),
+                [
+                    [str(word) for word in line.values()]
+                    for line in states_of(snapshot, shown, state_in_words)
+                ],
             )
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
-    wanted = FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
+    wanted = (
+        FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
+    )
     before = runs_to_await(snapshot, states)
     going = {run.signature for run in before}
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
@@ -210,14 +252,25 @@ def main(argv: list[str]) -> int:
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{given.jobs} at a time"
     out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {where}")
     if before:
-        out.print(f"         {len(before)} still going from before: they count among these, and are waited for")
+        out.print(
+            f"         {len(before)} still going from before: they count among these, and are waited for"
+        )
     diverged = sum(s == "diverged" for s in states.values())
     if diverged and not given.failed:
-        out.print(f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again")
-    code = launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu) if before or left else 0
+        out.print(
+            f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again"
+        )
+    code = (
+        launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu)
+        if before or left
+        else 0
+    )
     if code <= 1:
         out.print(f"report   runner report {snapshot.name}{_flags(given)}")
     refused = len(refused_among(snapshot, given.only))
     if refused and code == 0:
-        out.print(f"refused  {refused} of its runs, which cannot be composed: --status says why", style="red")
+        out.print(
+            f"refused  {refused} of its runs, which cannot be composed: --status says why",
+            style="red",
+        )
     return code or int(refused > 0)

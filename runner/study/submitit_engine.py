@@ -9,8 +9,25 @@ from runner.mistakes import ConfigError
 from runner.record.atomic import alive
 from runner.study.cluster_job import ClusterJob
 
-GENERAL = {"timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "stderr_to_stdout"}
-ENDED = {"COMPLETED", "FINISHED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "INTERRUPTED"}
+GENERAL = {
+    "timeout_min",
+    "cpus_per_task",
+    "gpus_per_node",
+    "tasks_per_node",
+    "mem_gb",
+    "nodes",
+    "stderr_to_stdout",
+}
+ENDED = {
+    "COMPLETED",
+    "FINISHED",
+    "CANCELLED",
+    "FAILED",
+    "TIMEOUT",
+    "OUT_OF_MEMORY",
+    "DEADLINE",
+    "INTERRUPTED",
+}
 # A node that failed, or was wanted by others: Slurm puts the job back into its queue itself.
 
 
@@ -18,7 +35,8 @@ class QueuedJob:
     """A job that was submitted, as one waits for a process."""
 
     def __init__(self, job: Any, local: bool):
-        self.job, self.local = job, local
+        self.job = job
+        self.local = local
         self.id = str(job.job_id)
 
     def state(self) -> str:
@@ -27,7 +45,10 @@ class QueuedJob:
             return "FINISHED"
         if self.local and self.job._process is None:  # submitted by a command of before
             return "RUNNING" if alive(int(self.id)) else "INTERRUPTED"
-        words: str = self.job.get_info(mode="force").get("jobState" if self.local else "State", "") or "PENDING"
+        words: str = (
+            self.job.get_info(mode="force").get("jobState" if self.local else "State", "")
+            or "PENDING"
+        )
         return words.split()[0]  # CANCELLED by 1000
 
     def poll(self) -> int | None:
@@ -47,12 +68,14 @@ class QueuedJob:
 
 
 class SubmititEngine:
-    """``kind`` is slurm or local; ``keys`` are those of the preset."""
+    """Submitit engine; ``kind`` is slurm or local; ``keys`` are the preset's."""
 
     outlives = True  # its jobs go on when the study's command ends
 
     def __init__(self, kind: str, keys: dict[str, Any], folder: Path):
-        self.kind, self.keys, self.folder = kind, keys, folder
+        self.kind = kind
+        self.keys = keys
+        self.folder = folder
         self.name = {"slurm": "slurm", "local": "slurm_local"}[kind]
 
     def submit(self, jobs: list[ClusterJob]) -> list[QueuedJob]:
@@ -66,16 +89,28 @@ class SubmititEngine:
         retries = self.keys.get("max_num_timeout", 10)
         try:
             executor = submitit.AutoExecutor(
-                cluster=self.kind, folder=self.folder / "%j", **{f"{self.kind}_max_num_timeout": retries}
+                cluster=self.kind,
+                folder=self.folder / "%j",
+                **{f"{self.kind}_max_num_timeout": retries},
             )
             keys = {k: v for k, v in self.keys.items() if k != "max_num_timeout" and v is not None}
             executor.update_parameters(
-                name="study", **{k if k in GENERAL else f"{self.kind}_{k}": v for k, v in keys.items()}
+                name="study",
+                **{k if k in GENERAL else f"{self.kind}_{k}": v for k, v in keys.items()},
             )
             with executor.batch():
                 found = [executor.submit(job) for job in jobs]
-        except (RuntimeError, ValueError, NameError, TypeError, OSError, submitit.core.utils.FailedJobError) as error:
-            raise ConfigError(f"hydra/launcher={self.name}: {str(error).strip().splitlines()[-1]}") from None
+        except (
+            RuntimeError,
+            ValueError,
+            NameError,
+            TypeError,
+            OSError,
+            submitit.core.utils.FailedJobError,
+        ) as error:
+            raise ConfigError(
+                f"hydra/launcher={self.name}: {str(error).strip().splitlines()[-1]}"
+            ) from None
         return [QueuedJob(job, self.kind == "local") for job in found]
 
     def find_job(self, number: str) -> QueuedJob:

@@ -1,5 +1,8 @@
-"""What a sweep by Optuna shows and leaves behind: a line per trial, a table of the best, ``best.yaml``, ``trials.csv`` and the
-figures of ``report.html``."""
+"""Output of a sweep by Optuna.
+
+It is a line per trial, a table of the best, ``best.yaml``, ``trials.csv`` and the
+figures of ``report.html``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ SHOWN = 10  # trials in the table
 
 
 def _params(params: dict[str, Any]) -> str:
-    return " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items())
+    return " ".join(
+        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items()
+    )
 
 
 def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
@@ -36,7 +41,11 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
         outcome = "  ".join(number(value) for value in frozen.values)
     else:
         facts = frozen.user_attrs
-        why = f"at step {facts['pruned at']}" if "pruned at" in facts else facts.get("failure", "")[:120]
+        why = (
+            f"at step {facts['pruned at']}"
+            if "pruned at" in facts
+            else facts.get("failure", "")[:120]
+        )
         outcome = f"{ENDINGS.get(frozen.state.name)} ({why})"
     out.print(f"trial {trial}  {outcome}  {_params(params)}")
 
@@ -45,7 +54,8 @@ def show_best(study: Study, folder: Path) -> float | None:
     """Prints the best trials and writes what is left of the sweep; the best value of one objective, if any trial has one."""
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
-    done, front = completed_trials(study), on_front(study)
+    done = completed_trials(study)
+    front = on_front(study)
     _write_trials(study, front, folder / "trials.csv")
     counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
@@ -63,21 +73,35 @@ def show_best(study: Study, folder: Path) -> float | None:
         goals = zip(metrics(study), study.directions, strict=True)
         facts["objectives"] = [{"metric": name, "direction": to.name.lower()} for name, to in goals]
         best_ones = [t for t in done if t.number in front]
-        facts["front"] = [_facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))} for t in best_ones]
-        out.print(f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★")
+        facts["front"] = [
+            _facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))}
+            for t in best_ones
+        ]
+        out.print(
+            f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★"
+        )
     else:
         name = metrics(study)[0]
-        facts |= {"objective": None if name == "objective" else name, "direction": study.direction.name.lower()}
+        facts |= {
+            "objective": None if name == "objective" else name,
+            "direction": study.direction.name.lower(),
+        }
         facts |= {"value": best.values[0], **_facts(best)}
         out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}")
     OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
     written = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
-    out.print(f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}")
+    out.print(
+        f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}"
+    )
     return None if several(study) else best.values[0]
 
 
 def _facts(trial: FrozenTrial) -> dict[str, Any]:
-    return {"trial": trial.number, "run": trial.user_attrs.get("run"), "overrides": overrides_of(trial.params)}
+    return {
+        "trial": trial.number,
+        "run": trial.user_attrs.get("run"),
+        "overrides": overrides_of(trial.params),
+    }
 
 
 def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
@@ -86,7 +110,9 @@ def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
     value = "values" if several(study) else "value"
     columns = ("number", value, "params", "state", "user_attrs", "datetime_start", "duration")
     table = study.trials_dataframe(attrs=columns)
-    table = table.rename(columns={f"values_{k}": name for k, name in enumerate(names)} if several(study) else {})
+    table = table.rename(
+        columns={f"values_{k}": name for k, name in enumerate(names)} if several(study) else {}
+    )
     table["best"] = table["number"].isin(front) if "number" in table else []
     table_as_words(table).to_csv(file, index=False)
 

@@ -1,4 +1,7 @@
-"""What a search follows and on which rows it looks: told in its first line, before any trial."""
+"""Objective of a search and the rows that it uses.
+
+They are shown in the search's first line, before any trial.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,14 @@ if TYPE_CHECKING:
 
     from components.contracts.problems import Kind, Target, Values
 
-WITH_TEST_ROWS = ("supervised", "unlabelled")  # kinds of problems of which ``validation`` can hold rows out
+# kinds of problems of which ``validation`` can hold rows out
+WITH_TEST_ROWS = ("supervised", "unlabelled")
 MEND = "validation=0.2 searches on training rows held out instead"
 
 
 @dataclass(frozen=True)
 class Searched:
-    """What the trials of a search have in common, as one of them is composed."""
+    """Properties that the trials of a search share, from the composition of one of them."""
 
     kind: Kind
     labels: Target | None  # of a supervised problem
@@ -53,7 +57,9 @@ class Searched:
             name = base_name(one.metric)
             if self.scores and name not in self.scores:
                 near = nearest(name, self.scores)
-                raise ConfigError(f"objective={one.metric}: no score of a {self.kind} problem{near}")
+                raise ConfigError(
+                    f"objective={one.metric}: no score of a {self.kind} problem{near}"
+                )
 
     @property
     def rows(self) -> str:
@@ -87,11 +93,23 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
     assert issubclass(method, Inference)
     settings = resolved.settings
     scores = frozenset[str]() if settings.plugins else score_names(dataset.poses(), attacked=True)
-    return Searched(dataset.poses(), dataset.target_kind(), dataset.holds(), method.gives, settings.validation, scores)
+    return Searched(
+        dataset.poses(),
+        dataset.target_kind(),
+        dataset.holds(),
+        method.gives,
+        settings.validation,
+        scores,
+    )
 
 
-def first_lines(objectives: Sequence[Objective], is_default: bool, of: Searched | None) -> list[str]:
-    """What the search follows, which way and on which rows; then each direction that contradicts its score's own."""
+def first_lines(
+    objectives: Sequence[Objective], is_default: bool, of: Searched | None
+) -> list[str]:
+    """Objective, direction and rows of the search; then each contradictory direction.
+
+    A direction is contradictory if it differs from its score's own.
+    """
     goals = " and ".join(f"{one.metric}: {one.direction}" for one in objectives)
     kind = of.kind if of is not None else "such"
     default = f" (no objective= is given: the default of {kind} problems)" if is_default else ""

@@ -1,7 +1,10 @@
-"""A copy of a sweep's trials beside its report, whatever database they live in: ``<output_dir>/sweeps/<study>/trials.journal``.
+"""A copy of a sweep's trials next to its report, for any database that holds them.
 
-The folder of a sweep's jobs names it in ``optuna.json``, so that ``runner sweep <folder>`` finds the trials again, on another
-machine too."""
+It is ``<output_dir>/sweeps/<study>/trials.journal``.
+
+The folder of a sweep's jobs names it in ``optuna.json``, so that
+``runner sweep <folder>`` finds the trials again, on another machine too.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +39,32 @@ def keep(study: Study, store: BaseStorage, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     half = folder / f"{COPY}.new"
     half.unlink(missing_ok=True)
-    optuna.copy_study(from_study_name=study.study_name, from_storage=store, to_storage=_journal(half))
+    optuna.copy_study(
+        from_study_name=study.study_name, from_storage=store, to_storage=_journal(half)
+    )
     half.replace(folder / COPY)
     if os.environ.get(SWEEP) and (sweep := Path(os.environ[SWEEP])).is_dir():
         write_text(sweep / LINK, json.dumps({"folder": os.path.relpath(folder, sweep)}))
 
 
 def folder_of(sweep: Path) -> Path | None:
-    """Where the report of a sweep's study is; None: the sweep was none of Optuna's."""
+    """Folder of the report of a sweep's study; None if the sweep was not Optuna's."""
     try:
-        return Path(os.path.normpath(sweep / json.loads((sweep / LINK).read_text(encoding="utf-8"))["folder"]))
+        return Path(
+            os.path.normpath(
+                sweep / json.loads((sweep / LINK).read_text(encoding="utf-8"))["folder"]
+            )
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise ConfigError(f"{sweep / LINK}: not what a sweep writes; remove it, or give the sweep again") from None
+        raise ConfigError(
+            f"{sweep / LINK}: not what a sweep writes; remove it, or give the sweep again"
+        ) from None
 
 
 def load(folder: Path) -> Study | None:
-    """The study whose trials were kept in a folder; None: there is no whole copy."""
+    """The study with its trials kept in a folder; None if there is no complete copy."""
     import optuna
 
     if not (folder / COPY).is_file():

@@ -1,4 +1,4 @@
-"""Lines of jobs that run beside each other on one terminal: each begins with its job's number."""
+"""Output lines of parallel jobs on one terminal: each begins with its job's number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ class Numbered(TextIOBase):
     """A stream on which every line begins with the number of a job, and is written whole."""
 
     def __init__(self, stream: TextIO, number: int):
-        self.stream, self.prefix, self.begun = stream, f"[{number}] ", ""
+        self.stream = stream
+        self.prefix = f"[{number}] "
+        self.begun = ""
 
     def write(self, text: str) -> int:
         *lines, self.begun = (self.begun + text).split("\n")

@@ -1,7 +1,11 @@
-"""What a sweep optimises: one metric, or several at once, ``hydra.sweeper.objectives=[{metric: …, direction: …}, …]``.
+"""Objectives of a sweep: one metric, or several simultaneously.
 
-Where a score goes follows from its name (``components.metrics.names``), unless the user says it.
-Of several no setting need be the best: the sweep ends in those that no other beats in all of them, the Pareto front."""
+Several are given by ``hydra.sweeper.objectives=[{metric: …, direction: …}, …]``.
+
+The direction of a score follows from its name (``components.metrics.names``), unless
+the user gives it.  For several objectives no setting need be the best: the sweep ends
+in the settings that no other beats in all of them, the Pareto front.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,9 @@ def with_direction(metric: str, direction: str | None, where: str, how: str) -> 
         )
     near = nearest(name, HIGHER | LOWER | NEITHER)
     near = near if "did you mean" in near else ";"
-    raise ConfigError(f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}")
+    raise ConfigError(
+        f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}"
+    )
 
 
 def single(objective: str, direction: str | None) -> Objective:
@@ -69,34 +75,48 @@ def single(objective: str, direction: str | None) -> Objective:
     Raises:
         ConfigError: nobody knows whether more of it is better.
     """
-    return with_direction(objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}")
+    return with_direction(
+        objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}"
+    )
 
 
 def several(given: Any, objective: str | None) -> list[Objective]:
-    """What ``hydra.sweeper.objectives`` holds; empty: one objective, by ``objective`` and ``hydra.sweeper.direction``.
+    """Objectives in ``hydra.sweeper.objectives``.
+
+    Empty: one objective, by ``objective`` and ``hydra.sweeper.direction``.
 
     Raises:
-        ConfigError: it is written otherwise, or nobody knows where one of them should go.
+        ConfigError: it has another form, or the direction of one of them is unknown.
     """
     if given is None:
         return []
     held = OmegaConf.to_container(given) if isinstance(given, ListConfig | DictConfig) else given
     if not isinstance(held, list) or not all(
-        isinstance(one, dict) and "metric" in one and set(one) <= {"metric", "direction"} for one in held
+        isinstance(one, dict) and "metric" in one and set(one) <= {"metric", "direction"}
+        for one in held
     ):
         raise ConfigError(
             f"{KEY}={held}: write [{{metric: accuracy, direction: maximize}}, {{metric: …, direction: …}}]"
         )
     for one in held:
         if one.get("direction") not in (None, *DIRECTIONS):
-            raise ConfigError(f"{KEY}: direction: {one['direction']}: not one of {' | '.join(DIRECTIONS)}")
+            raise ConfigError(
+                f"{KEY}: direction: {one['direction']}: not one of {' | '.join(DIRECTIONS)}"
+            )
     names = [str(one["metric"]) for one in held]
     if len(set(names)) < 2 or len(set(names)) < len(names):
-        raise ConfigError(f"{KEY}: at least two different metrics; of one, write objective={(names or ['…'])[0]}")
+        raise ConfigError(
+            f"{KEY}: at least two different metrics; of one, write objective={(names or ['…'])[0]}"
+        )
     if objective is not None:
-        raise ConfigError(f"objective={objective}: {KEY} already says what is optimised; give one of the two")
+        raise ConfigError(
+            f"objective={objective}: {KEY} already says what is optimised; give one of the two"
+        )
     how = f"direction: {' or '.join(DIRECTIONS)}"
-    return [with_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", how) for one in held]
+    return [
+        with_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", how)
+        for one in held
+    ]
 
 
 def asked_for() -> list[str]:
@@ -106,7 +126,9 @@ def asked_for() -> list[str]:
 
 
 def values(result: Mapping[str, Sequence[float]], objective: str | None) -> float | list[float]:
-    """What a job hands back to its sweep: the mean over replicates of ``objective`` (default: the first metric), or of
+    """Objective values that a job returns to its sweep.
+
+    They are the mean over replicates of ``objective`` (default: the first metric), or of
     each of several.
 
     Raises:

@@ -1,8 +1,12 @@
-"""The figures of a sweep by Optuna, in one HTML file that needs no network: how the best was found, which keys matter, which
-values go together, and of several objectives the Pareto front.
+"""The figures of a sweep by Optuna, in one HTML file that needs no network.
 
-The importance of keys is that of Hutter et al. (2014), as Optuna computes it: the share of the variance between trials that a
-forest of trees ascribes to each of them alone."""
+They show how the best was found, which keys matter, which values go together, and for
+several objectives the Pareto front.
+
+The importance of keys is defined by Hutter et al. (2014), as Optuna computes it: the
+share of the variance between trials that a forest of trees ascribes to each of them
+separately.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,9 @@ def importances(study: Study) -> pd.DataFrame:
     for k, name in enumerate(metrics(study)):
         if len(done) < FEWEST or len({t.values[k] for t in done}) < 2:
             continue
-        of = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), target=_value(k))
+        of = get_param_importances(
+            study, evaluator=FanovaImportanceEvaluator(seed=0), target=_value(k)
+        )
         found += [{"objective": name, "key": key, "importance": share} for key, share in of.items()]
     return pd.DataFrame(found, columns=["objective", "key", "importance"])
 
@@ -47,16 +53,21 @@ def _value(k: int) -> Callable[[FrozenTrial], float]:
 
 
 def _varied_keys(study: Study) -> list[str]:
-    """The keys that were searched, and of which completed trials have more than one value."""
+    """The searched keys that have more than one value in completed trials."""
     done = completed_trials(study)
-    return [key for key in done[0].params if len({str(t.params[key]) for t in done}) > 1] if done else []
+    return (
+        [key for key in done[0].params if len({str(t.params[key]) for t in done}) > 1]
+        if done
+        else []
+    )
 
 
 def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure]]:
-    """Each with its title, in the order of what one asks first."""
+    """Figures with their titles, in the order of a reader's questions."""
     import optuna.visualization as show
 
-    names, keys = metrics(study), _varied_keys(study)
+    names = metrics(study)
+    keys = _varied_keys(study)
     if len(names) == 2:
         yield "Pareto front", _front(study, names)
     elif len(names) == 3:
@@ -70,11 +81,16 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
         if len(mine):
             yield f"Importance of the keys{of}", _bars(mine, name)
         if keys:
-            drawn = show.plot_parallel_coordinate(study, params=keys, target=target, target_name=name)
+            drawn = show.plot_parallel_coordinate(
+                study, params=keys, target=target, target_name=name
+            )
             yield f"Parallel coordinates{of}", drawn
         if len(keys) > 1:
             leading = [key for key in mine["key"][::-1] if key in keys][:KEYS] or keys[:KEYS]
-            yield f"Contour{of}", show.plot_contour(study, params=leading, target=target, target_name=name)
+            yield (
+                f"Contour{of}",
+                show.plot_contour(study, params=leading, target=target, target_name=name),
+            )
     if any(t.intermediate_values for t in study.get_trials(deepcopy=False)):
         on_the_way = show.plot_intermediate_values(study)
         yield (
@@ -89,13 +105,24 @@ def _front(study: Study, names: list[str]) -> go.Figure:
 
     front = set(on_front(study))
     figure = go.Figure(layout={"xaxis": {"title": names[0]}, "yaxis": {"title": names[1]}})
-    for best, label, color in ((False, "other trials", "#9aa5b1"), (True, "Pareto front", "#b2182b")):
-        of = sorted((t for t in completed_trials(study) if (t.number in front) is best), key=lambda t: t.values[0])
+    for best, label, color in (
+        (False, "other trials", "#9aa5b1"),
+        (True, "Pareto front", "#b2182b"),
+    ):
+        of = sorted(
+            (t for t in completed_trials(study) if (t.number in front) is best),
+            key=lambda t: t.values[0],
+        )
         told = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in of]
         figure.add_scatter(
-            x=[t.values[0] for t in of], y=[t.values[1] for t in of], name=label, text=told, hoverinfo="text+x+y",
-            mode="lines+markers" if best else "markers", marker={"size": 9 if best else 7, "color": color},
-        )  # fmt: skip
+            x=[t.values[0] for t in of],
+            y=[t.values[1] for t in of],
+            name=label,
+            text=told,
+            hoverinfo="text+x+y",
+            mode="lines+markers" if best else "markers",
+            marker={"size": 9 if best else 7, "color": color},
+        )
     return figure
 
 
@@ -103,17 +130,25 @@ def _bars(shares: pd.DataFrame, name: str) -> go.Figure:
     import plotly.graph_objects as go
 
     words = [f"{share:.2f}" for share in shares["importance"]]
-    bars = go.Bar(x=shares["importance"], y=shares["key"], orientation="h", text=words, textposition="outside")
-    return go.Figure(bars, {"xaxis": {"title": f"share of the variance of {name}", "range": [0, 1.1]}})
+    bars = go.Bar(
+        x=shares["importance"], y=shares["key"], orientation="h", text=words, textposition="outside"
+    )
+    return go.Figure(
+        bars, {"xaxis": {"title": f"share of the variance of {name}", "range": [0, 1.1]}}
+    )
 
 
 def fragment(study: Study, shares: pd.DataFrame) -> list[tuple[str, str]]:
     """Title and HTML of each figure; the first brings the library with it."""
     found: list[tuple[str, str]] = []
     for title, figure in figures(study, shares):
-        figure.update_layout(title=None, height=HEIGHT, template="plotly_white", margin={"t": 30, "r": 30})
+        figure.update_layout(
+            title=None, height=HEIGHT, template="plotly_white", margin={"t": 30, "r": 30}
+        )
         html = figure.to_html(
-            full_html=False, include_plotlyjs=not found, config={"displaylogo": False, "responsive": True}
+            full_html=False,
+            include_plotlyjs=not found,
+            config={"displaylogo": False, "responsive": True},
         )
         found.append((title, html))
     return found
@@ -129,12 +164,15 @@ def write_report(study: Study, folder: Path) -> list[Path]:
 
     shares = importances(study)
     table_as_words(shares).to_csv(folder / "importances.csv", index=False)
-    names, front = metrics(study), on_front(study)
+    names = metrics(study)
+    front = on_front(study)
     done = completed_trials(study)
     written = [folder / "report.html", folder / "importances.csv"]
     if several(study):
         rows = [
-            dict(zip(names, t.values, strict=True)) | t.params | {"trial": t.number} for t in done if t.number in front
+            dict(zip(names, t.values, strict=True)) | t.params | {"trial": t.number}
+            for t in done
+            if t.number in front
         ]
         table_as_words(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
         written.append(folder / "front.csv")
@@ -143,8 +181,16 @@ def write_report(study: Study, folder: Path) -> list[Path]:
         loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
     )
     html = templates.get_template("optuna.html.j2").render(
-        name=study.study_name, metrics=names, goals=[to.name.lower() for to in study.directions], done=done, ended=ended,
-        front=front, several=several(study), saved=describe_savings(study), number=number, figures=fragment(study, shares),
-    )  # fmt: skip
+        name=study.study_name,
+        metrics=names,
+        goals=[to.name.lower() for to in study.directions],
+        done=done,
+        ended=ended,
+        front=front,
+        several=several(study),
+        saved=describe_savings(study),
+        number=number,
+        figures=fragment(study, shares),
+    )
     write_text(written[0], html)
     return written

@@ -76,7 +76,7 @@ def register() -> None:
 
 
 class OptunaSweeper(Sweeper):
-    """TPE or random search over overrides, in batches of ``n_jobs`` given to whatever launcher is chosen."""
+    """TPE or random search over overrides, in batches of ``n_jobs`` given to any launcher."""
 
     hydra_context: HydraContext
     config: DictConfig
@@ -100,11 +100,18 @@ class OptunaSweeper(Sweeper):
         objectives: Any,
         params: DictConfig | dict[str, Any] | None,
     ):
-        self.study_name, self.direction, self.n_trials, self.n_jobs = study_name, direction, n_trials, n_jobs
+        self.study_name = study_name
+        self.direction = direction
+        self.n_trials = n_trials
+        self.n_jobs = n_jobs
         self.storage_url = absolute(storage)
         self.folder = Path(folder)
-        self.sampler, self.seed, self.startup_trials = sampler, seed, startup_trials
-        self.pruner, self.warmup_steps, self.reduction = pruner, warmup_steps, reduction
+        self.sampler = sampler
+        self.seed = seed
+        self.startup_trials = startup_trials
+        self.pruner = pruner
+        self.warmup_steps = warmup_steps
+        self.reduction = reduction
         self.asked_objectives = objectives
         self.params = dict(params or {})
 
@@ -115,22 +122,31 @@ class OptunaSweeper(Sweeper):
                 raise ConfigError(f"hydra.sweeper.{key}={value}: not one of {' | '.join(known)}")
         for key, least in (("n_trials", 1), ("n_jobs", 1), ("startup_trials", 1), ("reduction", 2)):
             value = getattr(self, key)
-            if not (isinstance(value, int) and value >= least) and not (key == "n_jobs" and value is None):
-                raise ConfigError(f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ {least}")
+            if not (isinstance(value, int) and value >= least) and not (
+                key == "n_jobs" and value is None
+            ):
+                raise ConfigError(
+                    f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ {least}"
+                )
         if self.asked_objectives and self.direction is not None:
-            raise ConfigError(f"{DIRECTION_KEY}={self.direction}: hydra.sweeper.objectives holds a direction of each")
+            raise ConfigError(
+                f"{DIRECTION_KEY}={self.direction}: hydra.sweeper.objectives holds a direction of each"
+            )
         if self.asked_objectives and self.pruner != "none":
             raise ConfigError(
                 f"hydra.sweeper.pruner={self.pruner}: of several objectives none tells when to give a trial up; pruner=none"
             )
 
-    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
         from hydra.core.plugins import Plugins
 
         self.objectives = several(self.asked_objectives, config.get("objective"))
         self.default_objective: str | None = None
         self._check()
-        self.hydra_context, self.config = hydra_context, config
+        self.hydra_context = hydra_context
+        self.config = config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
@@ -150,7 +166,11 @@ class OptunaSweeper(Sweeper):
             if override.is_sweep_override():
                 space[key] = distribution(override)
             else:
-                fixed[key] = f"{key}={override.get_value_element_as_str()}" if not override.is_delete() else key
+                fixed[key] = (
+                    f"{key}={override.get_value_element_as_str()}"
+                    if not override.is_delete()
+                    else key
+                )
         if not space:
             raise ConfigError(
                 "hydra/sweeper=optuna: nothing to search; write e.g. 'inference.lr=tag(log, interval(1e-4, 1e-1))'"
@@ -173,9 +193,12 @@ class OptunaSweeper(Sweeper):
         try:
             facts = search_facts(composed, overrides)
         except ConfigError as error:  # of this trial; others may be none
-            facts, mistake = None, error
+            facts = None
+            mistake = error
         if not self.objectives:
-            self.default_objective = None if objective is not None or facts is None else facts.default_objective
+            self.default_objective = (
+                None if objective is not None or facts is None else facts.default_objective
+            )
             metric = objective or self.default_objective
             if metric is None and self.direction is None:
                 raise mistake or ConfigError(
@@ -201,13 +224,18 @@ class OptunaSweeper(Sweeper):
         inside(self.folder, self.name, "hydra.sweeper.study_name")
         self.store = store = storage(self.storage_url)
         study = optuna.create_study(
-            study_name=self.name, storage=store, load_if_exists=True,
+            study_name=self.name,
+            storage=store,
+            load_if_exists=True,
             directions=[StudyDirection[one.direction.upper()] for one in self.objectives],
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps, self.reduction),
-        )  # fmt: skip
+        )
         before = facts_before(study.user_attrs, facts)
-        if before != facts and all(t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)):
-            optuna.delete_study(study_name=self.name, storage=store)  # it holds failures alone: begun anew
+        if before != facts and all(
+            t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)
+        ):
+            # it holds failures alone: begun anew
+            optuna.delete_study(study_name=self.name, storage=store)
             return self._open(space, fixed)
         if before != facts:
             raise ConfigError(
@@ -223,7 +251,9 @@ class OptunaSweeper(Sweeper):
         study.set_user_attr("held by", me)
         study.set_user_attr("fixed", fixed)
         study.set_user_attr("objectives", [one.metric for one in self.objectives])
-        study.set_user_attr("pruner", [self.pruner, self.startup_trials, self.warmup_steps, self.reduction])
+        study.set_user_attr(
+            "pruner", [self.pruner, self.startup_trials, self.warmup_steps, self.reduction]
+        )
         return study
 
     # -- the sweep -----------------------------------------------------------------------------------------------------
@@ -245,13 +275,19 @@ class OptunaSweeper(Sweeper):
         for line in aim:
             out.print(line)
         if self.sampler == "grid":
-            self.n_trials = min(self.n_trials, math.prod(len(values) for values in grid(space).values()))
+            self.n_trials = min(
+                self.n_trials, math.prod(len(values) for values in grid(space).values())
+            )
         try:
             while True:
                 trials = study.get_trials(deepcopy=False)
-                batch = [(t.number, t.params) for t in trials if t.state == TrialState.RUNNING][: self.at_once]
+                batch = [(t.number, t.params) for t in trials if t.state == TrialState.RUNNING][
+                    : self.at_once
+                ]
                 while len(batch) < self.at_once and len(trials) < self.n_trials:
-                    study.sampler = sampler(self.sampler, self.seed, len(trials), self.startup_trials, space)
+                    study.sampler = sampler(
+                        self.sampler, self.seed, len(trials), self.startup_trials, space
+                    )
                     asked = study.ask(space)
                     batch.append((asked.number, asked.params))
                     trials = study.get_trials(deepcopy=False)
@@ -263,7 +299,9 @@ class OptunaSweeper(Sweeper):
             keep(study, self.store, self.folder / self.name)
         return show_best(study, self.folder / self.name)
 
-    def _launch(self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]) -> None:
+    def _launch(
+        self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]
+    ) -> None:
         from optuna.trial import TrialState
 
         from runner.execution.signals import Interrupted
@@ -271,12 +309,16 @@ class OptunaSweeper(Sweeper):
 
         jobs = []
         for number, params in batch:
-            link = QuotedString(f"{self.storage_url}|{self.name}|{number}", Quote.single).with_quotes()
+            link = QuotedString(
+                f"{self.storage_url}|{self.name}|{number}", Quote.single
+            ).with_quotes()
             told = [f"+hydra.job.env_set.{VARIABLE}={link}"]
             if self.default_objective is not None:
                 told.append(f"objective={self.default_objective}")
             if len(self.objectives) > 1:
-                names = QuotedString("|".join(one.metric for one in self.objectives), Quote.single).with_quotes()
+                names = QuotedString(
+                    "|".join(one.metric for one in self.objectives), Quote.single
+                ).with_quotes()
                 told.append(f"+hydra.job.env_set.{METRICS}={names}")
             jobs.append([*fixed, *overrides_of(params), *told])
         try:
@@ -309,18 +351,25 @@ class OptunaSweeper(Sweeper):
             raise stopped
         trials = study.get_trials(deepcopy=False)
         failures = {t.user_attrs.get("failure") for t in trials if t.state == TrialState.FAIL}
-        if len(trials) >= HOPELESS and all(t.state == TrialState.FAIL for t in trials) and len(failures) == 1:
+        if (
+            len(trials) >= HOPELESS
+            and all(t.state == TrialState.FAIL for t in trials)
+            and len(failures) == 1
+        ):
             raise ConfigError(f"the first {len(trials)} trials all failed alike: {failures.pop()}")
 
 
 def _finite(value: Any) -> list[float]:
-    """What a job was scored with; empty where it was not."""
+    """Scores of a job; empty if they are not all finite numbers."""
     found = value if isinstance(value, list) else [value]
     numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in found)
     return [float(one) for one in found] if numbers else []
 
 
 def _alive(holder: str) -> bool:
-    """Whether ``host:process`` is a living process of this machine (of another machine: taken to be alive)."""
+    """True if ``host:process`` is a living process of this machine.
+
+    A process of another machine is assumed to be alive.
+    """
     host, _, pid = holder.rpartition(":")
     return host != socket.gethostname() or alive(int(pid))

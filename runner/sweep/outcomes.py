@@ -1,4 +1,7 @@
-"""How the jobs of a sweep ended, in whatever process and on whatever machine: a small file of each, in the sweep's folder."""
+"""Outcomes of the jobs of a sweep, in any process and on any machine.
+
+Each job writes a small file in the sweep's folder.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ class JobOutcome:
 
     def values(self) -> dict[str, str]:
         """Overrides by key; the last one has the word, and ``~attacker`` is ``attacker=null``."""
-        words = [f"{word[1:].partition('=')[0]}=null" if word.startswith("~") else word for word in self.overrides]
+        words = [
+            f"{word[1:].partition('=')[0]}=null" if word.startswith("~") else word
+            for word in self.overrides
+        ]
         return {key.lstrip("+"): value for key, _, value in (word.partition("=") for word in words)}
 
 
@@ -58,22 +64,27 @@ def note(outcome: JobOutcome) -> None:
 
 
 def read_outcomes(sweep: Path) -> list[JobOutcome]:
-    """What the jobs of a sweep have written so far, in their order.
+    """Outcomes that the jobs of a sweep have written so far, in their order.
 
     Raises:
-        ConfigError: a file is damaged."""
+        ConfigError: a file is damaged.
+    """
     found = []
     for path in list_folder(sweep / OF_JOBS):
         if path.suffix != ".json":
             continue
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
-            folder = None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
+            folder = (
+                None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
+            )
             found.append(JobOutcome(**facts | {"folder": folder}))
         except PermissionError as error:
             tell_unreadable(path, error)
         except (OSError, ValueError, TypeError, KeyError):
-            raise ConfigError(f"{path}: not what a job of a sweep writes; remove it, or give the sweep again") from None
+            raise ConfigError(
+                f"{path}: not what a job of a sweep writes; remove it, or give the sweep again"
+            ) from None
     return sorted(found, key=lambda outcome: outcome.number)
 
 
@@ -88,7 +99,11 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
         return
     sweep, keys = found
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    told = {SWEEP: str(sweep.resolve()), SWEPT: ",".join(keys), PROCESS: f"{os.getpid()}:{process_start(os.getpid())}"}
+    told = {
+        SWEEP: str(sweep.resolve()),
+        SWEPT: ",".join(keys),
+        PROCESS: f"{os.getpid()}:{process_start(os.getpid())}",
+    }
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     try:
@@ -101,15 +116,18 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
 
 
 def title(number: int, overrides: list[str]) -> str:
-    """What a job of a sweep is called: its number and what sets it apart, whole."""
+    """Title of a sweep's job: its number and its distinguishing overrides, in full."""
     keys = set(filter(None, os.environ.get(SWEPT, "").split(",")))
     apart = [word for word in overrides if word.partition("=")[0].lstrip("+~") in keys]
     return f"job {number}: {', '.join(apart or overrides)}"
 
 
 def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
-    """``hydra.sweep.dir`` as it was given, or one of this second under the output folder, whatever else is swept; and the keys
-    that are."""
+    """Folder and keys of a sweep.
+
+    The folder is ``hydra.sweep.dir`` as given, or one named by the current second under the
+    output folder, in any sweep; the keys are the swept ones.
+    """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -128,5 +146,7 @@ def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
         output_dir = Path(str(compose_in_full(alone).output_dir))
     except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
         return None
-    folder = Path(str(given[-1]) if given else output_dir / "multirun" / time.strftime(STAMP)).resolve()
+    folder = Path(
+        str(given[-1]) if given else output_dir / "multirun" / time.strftime(STAMP)
+    ).resolve()
     return folder, [o.key_or_group for o in overrides if o.is_sweep_override()]

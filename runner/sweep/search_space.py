@@ -1,4 +1,7 @@
-"""What a sweep searches and how: Hydra's grammar as Optuna's distributions, samplers, pruners, the trials' database."""
+"""Search space and method of a sweep.
+
+Hydra's grammar as Optuna's distributions, samplers, pruners, the trials' database.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +32,22 @@ def distribution(override: Override) -> BaseDistribution:
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    sweep, key = override.value(), override.get_key_element()
+    sweep = override.value()
+    key = override.get_key_element()
     tags: set[str] = sweep.tags if isinstance(sweep, Sweep) else set()
     if tags - {"log"}:
         raise ConfigError(f"{key}: unknown tag {', '.join(sorted(tags - {'log'}))}; the tag is log")
     if isinstance(sweep, IntervalSweep):
-        low, high = sweep.start, sweep.end
+        low = sweep.start
+        high = sweep.end
         assert low is not None  # the grammar gives both
         assert high is not None
         if not low < high:
             raise ConfigError(f"{key}: interval({low:g}, {high:g}) is empty")
         if math.isinf(high - low):
-            raise ConfigError(f"{key}: interval({low:g}, {high:g}) must have two finite ends, less than 1.8e308 apart")
+            raise ConfigError(
+                f"{key}: interval({low:g}, {high:g}) must have two finite ends, less than 1.8e308 apart"
+            )
         if "log" in tags and low <= 0:
             raise ConfigError(f"{key}: a logarithmic interval begins above 0, not at {low:g}")
         if isinstance(low, int) and isinstance(high, int):
@@ -60,7 +67,8 @@ def distribution(override: Override) -> BaseDistribution:
 
 def to_override(value: Any) -> str:
     """A value as an override has it."""
-    return value if isinstance(value, str) else repr(value)  # words are already quoted as Hydra needs them
+    # words are already quoted as Hydra needs them
+    return value if isinstance(value, str) else repr(value)
 
 
 def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
@@ -78,9 +86,13 @@ def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
         elif isinstance(of, IntDistribution) and not of.log:
             found[key] = list(range(of.low, of.high + 1, of.step))
         elif isinstance(of, FloatDistribution) and of.step is not None:
-            found[key] = [of.low + k * of.step for k in range(round((of.high - of.low) / of.step) + 1)]
+            found[key] = [
+                of.low + k * of.step for k in range(round((of.high - of.low) / of.step) + 1)
+            ]
         else:
-            raise ConfigError(f"{key}: hydra.sweeper.sampler=grid needs values to list: choice(…) or range(…)")
+            raise ConfigError(
+                f"{key}: hydra.sweeper.sampler=grid needs values to list: choice(…) or range(…)"
+            )
     return found
 
 
@@ -90,19 +102,32 @@ def overrides_of(params: Mapping[str, Any]) -> list[str]:
 
 
 def sampler(
-    name: str, seed: int, trial: int, startup_trials: int, space: Mapping[str, BaseDistribution] | None = None
+    name: str,
+    seed: int,
+    trial: int,
+    startup_trials: int,
+    space: Mapping[str, BaseDistribution] | None = None,
 ) -> Any:
-    """The sampler of one trial: its seed depends on (seed, trial) alone; a grid's order on the seed."""
+    """The sampler of one trial.
+
+    Its seed depends only on (seed, trial); a grid's order depends on the seed.
+    """
     import numpy as np
     from optuna.samplers import GridSampler, RandomSampler, TPESampler
 
     if name == "grid":
         return GridSampler(grid(space or {}), seed=seed)
     own = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
-    return RandomSampler(seed=own) if name == "random" else TPESampler(n_startup_trials=startup_trials, seed=own)
+    return (
+        RandomSampler(seed=own)
+        if name == "random"
+        else TPESampler(n_startup_trials=startup_trials, seed=own)
+    )
 
 
-def pruner(name: str, startup_trials: int, warmup_steps: int, reduction: int = 3, *, of: int | None = None) -> Any:
+def pruner(
+    name: str, startup_trials: int, warmup_steps: int, reduction: int = 3, *, of: int | None = None
+) -> Any:
     """The rule that gives trials up, by its name; ``of``: steps of a whole trial."""
     from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 
@@ -112,7 +137,9 @@ def pruner(name: str, startup_trials: int, warmup_steps: int, reduction: int = 3
     if name == "halving":
         return SuccessiveHalvingPruner(min_resource=first, reduction_factor=reduction)
     if name == "hyperband":
-        return HyperbandPruner(min_resource=first, max_resource=of or "auto", reduction_factor=reduction)
+        return HyperbandPruner(
+            min_resource=first, max_resource=of or "auto", reduction_factor=reduction
+        )
     return NopPruner()
 
 
@@ -128,8 +155,9 @@ def absolute(url: str) -> str:
 
 
 def storage(url: str) -> Any:
-    """Where trials are kept: sqlite on one machine, a journal file or PostgreSQL where several share them.  Parallel jobs wait
-    for each other's writes.
+    """Storage of trials: sqlite on one machine, a journal file or PostgreSQL if shared.
+
+    Parallel jobs wait for each other's writes.
 
     Raises:
         ConfigError: it cannot be opened or created.
@@ -144,12 +172,20 @@ def storage(url: str) -> Any:
             file.parent.mkdir(parents=True, exist_ok=True)
         if url.startswith(JOURNAL):  # its lock is a symbolic link, which NFS makes in one step
             return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
-        return RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {})
+        return RDBStorage(
+            url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+        )
     except ImportError as error:
-        mend = "pip install 'bayes-runner[postgresql]'" if url.startswith("postgresql") else "install its driver"
+        mend = (
+            "pip install 'bayes-runner[postgresql]'"
+            if url.startswith("postgresql")
+            else "install its driver"
+        )
         raise ConfigError(
             f"hydra.sweeper.storage={mask_secrets(url)}: {error.name or 'the driver'} is not installed; {mend}"
         ) from None
     except (OSError, SQLAlchemyError, ValueError) as error:
         said = mask_secrets(str(error).strip().splitlines()[0])
-        raise ConfigError(f"hydra.sweeper.storage={mask_secrets(url)}: cannot be opened ({said})") from None
+        raise ConfigError(
+            f"hydra.sweeper.storage={mask_secrets(url)}: cannot be opened ({said})"
+        ) from None

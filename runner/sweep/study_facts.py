@@ -1,4 +1,4 @@
-"""What makes a search what it is: whoever gives the same command goes on with it, whoever gives another begins one."""
+"""Identity of a search: the same command continues it, another command begins a new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 
-def facts_of(fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective]) -> Facts:
+def facts_of(
+    fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective]
+) -> Facts:
     """Overrides of all trials, what is searched, and where to."""
     return {
         "fixed": sorted(that_count(fixed)),
@@ -26,25 +28,33 @@ def facts_of(fixed: list[str], space: Mapping[str, BaseDistribution], objectives
 
 
 def facts_before(attributes: Mapping[str, Any], default: Facts) -> Facts:
-    """The facts that a study began with, as they are written today: of one objective there was the direction alone."""
+    """Facts that a study began with, in today's format.
+
+    Older facts of a single objective had only the direction.
+    """
     facts: Facts = attributes.get("facts", default)
-    if isinstance(facts["direction"], str) and attributes.get("objectives", ["objective"]) != ["objective"]:
+    if isinstance(facts["direction"], str) and attributes.get("objectives", ["objective"]) != [
+        "objective"
+    ]:
         return facts | {"direction": [f"{attributes['objectives'][0]} {facts['direction']}"]}
     return facts
 
 
 def name_of(facts: Facts) -> str:
-    """The name of a search that was composed by hand, without an experiment: that of the same command alone."""
+    """Name of a search composed by hand, without an experiment; unique to its command."""
     return f"custom_{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
 def apart(before: Facts, now: Facts) -> str:
     """The first fact that changed, and how: "fixed (it had steps=100)"."""
     name = next(key for key in now if before[key] != now[key])
-    was, new = before[name], now[name]
+    was = before[name]
+    new = now[name]
     if isinstance(was, dict) and isinstance(new, dict):
-        was, new = [f"{k}={v}" for k, v in was.items()], [f"{k}={v}" for k, v in new.items()]
+        was = [f"{k}={v}" for k, v in was.items()]
+        new = [f"{k}={v}" for k, v in new.items()]
     if not isinstance(was, list) or not isinstance(new, list):
         return f"{name} (it had {was})"
-    gone, came = [word for word in was if word not in new], [word for word in new if word not in was]
+    gone = [word for word in was if word not in new]
+    came = [word for word in new if word not in was]
     return f"{name} (it had {', '.join(gone)})" if gone else f"{name} (it had no {', '.join(came)})"

@@ -1,8 +1,12 @@
-"""The table that every sweep ends in: what was overridden, scores over seeds and replicates, state and record of each row.
+"""The table that every sweep ends in.
+
+It shows the overrides, scores over seeds and replicates, state and record of each row.
 
     runner sweep outputs/multirun/2026-11-24_13-40-00      # shows it again
 
-Runs that differ in the seed alone are one row.  ``sweep.csv`` and ``sweep.html`` lie in the sweep's folder."""
+Runs that differ only in the seed are one row.  ``sweep.csv`` and ``sweep.html`` are in
+the sweep's folder.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +32,13 @@ if TYPE_CHECKING:
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
 REASON = 300  # characters of why a job failed
-OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")  # tell no row from another
+# tell no row from another
+OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
 
 
 @dataclass(frozen=True)
 class SweepRow:
-    """Jobs that differ in the seed alone."""
+    """Jobs that differ only in the seed."""
 
     overrides: dict[str, str]  # those that differ between rows
     jobs: list[JobOutcome]
@@ -41,12 +46,18 @@ class SweepRow:
 
     @property
     def seeds(self) -> str:
-        return ", ".join(dict.fromkeys(job.values().get("seed", "") for job in self.jobs)).strip(", ")
+        return ", ".join(dict.fromkeys(job.values().get("seed", "") for job in self.jobs)).strip(
+            ", "
+        )
 
     @property
     def state(self) -> str:
         counts = Counter(job.state for job in self.jobs)
-        return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {state}" for state, n in counts.items())
+        return (
+            next(iter(counts))
+            if len(counts) == 1
+            else ", ".join(f"{n} {state}" for state, n in counts.items())
+        )
 
     @property
     def records(self) -> list[Path]:
@@ -57,10 +68,18 @@ def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
     """One row for each setting, in the order of the first job that had it."""
     settings: dict[tuple[tuple[str, str], ...], list[JobOutcome]] = {}
     for outcome in outcomes:
-        told = {key: value for key, value in outcome.values().items() if key not in OWN and not key.startswith("hydra")}
+        told = {
+            key: value
+            for key, value in outcome.values().items()
+            if key not in OWN and not key.startswith("hydra")
+        }
         settings.setdefault(tuple(sorted(told.items())), []).append(outcome)
     keys = dict.fromkeys(key for outcomes in settings.values() for key in outcomes[0].values())
-    differ = [key for key in keys if key not in OWN and len({dict(setting).get(key) for setting in settings}) > 1]
+    differ = [
+        key
+        for key in keys
+        if key not in OWN and len({dict(setting).get(key) for setting in settings}) > 1
+    ]
     return [
         SweepRow({key: dict(setting).get(key, "") for key in differ}, jobs, _scores(jobs))
         for setting, jobs in settings.items()
@@ -69,7 +88,9 @@ def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
 
 def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    for folder in dict.fromkeys(job.folder for job in jobs if job.state == "done" and job.folder is not None):
+    for folder in dict.fromkeys(
+        job.folder for job in jobs if job.state == "done" and job.folder is not None
+    ):
         for name, values in ((read_beside(folder) or {}).get("result") or {}).items():
             if "/" not in name:
                 found.setdefault(name, []).extend(values)
@@ -92,13 +113,15 @@ def frame(found: list[SweepRow], best: Sequence[SweepRow] = ()) -> pd.DataFrame:
         if best:
             line["best"] = row in best
         line["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records)
-        line["failed because"] = "; ".join(dict.fromkeys(job.message for job in row.jobs if job.state == "failed"))
+        line["failed because"] = "; ".join(
+            dict.fromkeys(job.message for job in row.jobs if job.state == "failed")
+        )
         lines.append(line)
     return pd.DataFrame(lines)
 
 
 def cell(values: list[float] | None) -> str:
-    """Mean ± SE of what was scored."""
+    """Mean ± SE of the scores."""
     return mean_and_se(values) if values else "–"
 
 
@@ -117,7 +140,11 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     _write(sweep, found, names, best, study)
     failed = [job for job in outcomes if job.state == "failed"]
     counts = Counter(job.state for job in outcomes)
-    out.print(Text.assemble("\n", ("sweep", "bold"), f": {', '.join(f'{n} {state}' for state, n in counts.items())}"))
+    out.print(
+        Text.assemble(
+            "\n", ("sweep", "bold"), f": {', '.join(f'{n} {state}' for state, n in counts.items())}"
+        )
+    )
     if not best_is_shown:
         varied = list(found[0].overrides)
         table = Table()
@@ -139,17 +166,27 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         if out.is_terminal:
             out.print(table)
         else:
-            print_table("", (), [[*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"], *lines])
+            print_table(
+                "",
+                (),
+                [[*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"], *lines],
+            )
         hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
-        hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (len(names) > SHOWN)
+        hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (
+            len(names) > SHOWN
+        )
         if hidden:
             out.print(f"{' and '.join(hidden)} in sweep.csv")
     for job in failed:
-        told = " ".join(f"{k}={v}" for k, v in job.values().items() if k in found[0].overrides or k == "seed")
+        told = " ".join(
+            f"{k}={v}" for k, v in job.values().items() if k in found[0].overrides or k == "seed"
+        )
         out.print(f"failed   job {job.number} ({told}): {job.message[:REASON]}", style="red")
     if (logs := sweep / ".submitit").is_dir():
         out.print(f"logs     of each job: {shown_path(logs)}")
-    out.print(f"written  {shown_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {shown_path(sweep)}")
+    out.print(
+        f"written  {shown_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {shown_path(sweep)}"
+    )
     return len(failed)
 
 
@@ -171,16 +208,22 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
 
 
 def mark_best(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
-    """The rows of the best trials: those of one objective, or of the Pareto front."""
+    """The rows of the best trials for one objective, or of the Pareto front."""
     from runner.sweep.search_space import overrides_of
     from runner.sweep.trials import completed_trials, on_front
 
     front = on_front(study)
     best = [set(overrides_of(t.params)) for t in completed_trials(study) if t.number in front]
-    return [row for row in found if any(params <= set(job.overrides) for params in best for job in row.jobs)]
+    return [
+        row
+        for row in found
+        if any(params <= set(job.overrides) for params in best for job in row.jobs)
+    ]
 
 
-def _write(sweep: Path, found: list[SweepRow], names: list[str], best: list[SweepRow], study: Study | None) -> None:
+def _write(
+    sweep: Path, found: list[SweepRow], names: list[str], best: list[SweepRow], study: Study | None
+) -> None:
     """``sweep.csv`` with all scores, and ``sweep.html`` to be read, with Optuna's figures."""
     import jinja2
 
@@ -204,7 +247,11 @@ def _write(sweep: Path, found: list[SweepRow], names: list[str], best: list[Swee
 def main(argv: list[str]) -> int:
     """``runner sweep <folder>``."""
     parser = Parser(prog="runner sweep", description="The table of a sweep, again.")
-    parser.add_argument("folder", type=Path, help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00",
+    )
     add_json(parser)
     given = parser.parse_args(argv[1:])
     sweep = given.folder

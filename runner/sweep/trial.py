@@ -18,11 +18,13 @@ VARIABLE = "RUNNER_TRIAL"  # storage|study|trial number
 
 def identity(store: BaseStorage, study: str, number: int) -> int:
     """The database's own number of a study's trial."""
-    return store.get_trial_id_from_study_id_trial_number(store.get_study_id_from_name(study), number)
+    return store.get_trial_id_from_study_id_trial_number(
+        store.get_study_id_from_name(study), number
+    )
 
 
 def failure(value: Any, overrides: list[str]) -> str:
-    """What went wrong in a job: its exception, or what the application noted for these overrides."""
+    """Cause of a job's failure: its exception, or the application's note on its overrides."""
     if isinstance(value, BaseException):
         return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
     for outcome in reversed(read_outcomes(Path(os.environ.get(SWEEP) or os.devnull))):
@@ -39,9 +41,13 @@ def note_failure(store: BaseStorage, study: str, number: int, message: str) -> N
 def report_to_trial(
     objective: str | None, of: int | None, run: str
 ) -> Callable[[int, Mapping[str, float]], None] | None:
-    """What is called after every evaluation of a sweep's job (None outside a sweep, or when it does not prune).
+    """Callback after every evaluation of a sweep's job.
 
-    ``of``: steps of all replicates, where that is known.  A run's last evaluation is reported but never pruned on."""
+    None outside a sweep, or if the sweep does not prune.
+
+    ``of``: steps of all replicates, if known.  A run's last evaluation is reported but
+    never pruned on.
+    """
     if not os.environ.get(VARIABLE):
         return None
     import optuna
@@ -71,7 +77,8 @@ def report_to_trial(
             return
         store.set_trial_intermediate_value(trial_id, step, float(value))
         if (of is None or step < of) and study.pruner.prune(study, store.get_trial(trial_id)):
-            store.set_trial_user_attr(trial_id, "pruned at", step)  # how the sweeper knows, whatever the job returns
+            # how the sweeper knows, whatever the job returns
+            store.set_trial_user_attr(trial_id, "pruned at", step)
             raise Pruned(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
 
     return report

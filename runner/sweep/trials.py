@@ -1,4 +1,4 @@
-"""What is asked of the trials of a sweep by Optuna: which are the best, and what pruning has saved."""
+"""Queries about the trials of a sweep by Optuna: the best ones, and savings by pruning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def metrics(study: Study) -> list[str]:
-    """The names of what is optimised."""
+    """Names of the optimised metrics."""
     return study.user_attrs.get("objectives") or ["objective"]
 
 
@@ -26,23 +26,41 @@ def completed_trials(study: Study) -> list[FrozenTrial]:
     done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     signs = [-1 if direction.name == "MAXIMIZE" else 1 for direction in study.directions]
     front = set(on_front(study))
-    return sorted(done, key=lambda t: (t.number not in front, [s * v for s, v in zip(signs, t.values, strict=True)]))
+    return sorted(
+        done,
+        key=lambda t: (
+            t.number not in front,
+            [s * v for s, v in zip(signs, t.values, strict=True)],
+        ),
+    )
 
 
 def on_front(study: Study) -> list[int]:
     """Numbers of the trials that no other beats: of one objective the best, and its equals."""
-    return [t.number for t in study.best_trials] if any(t.state.name == "COMPLETE" for t in study.trials) else []
+    return (
+        [t.number for t in study.best_trials]
+        if any(t.state.name == "COMPLETE" for t in study.trials)
+        else []
+    )
 
 
 def steps_taken(ended: Iterable[FrozenTrial]) -> int:
     """Steps of all replicates that trials took until they ended."""
-    return sum(int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended)
+    return sum(
+        int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended
+    )
 
 
 def describe_savings(study: Study) -> str:
-    """What pruning has saved, in words; none where nothing was pruned, or the steps are not known."""
+    """Savings by pruning, in words.
+
+    Empty if no trial was pruned, or the steps are not known.
+    """
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("COMPLETE", "PRUNED")]
-    if not any(t.state.name == "PRUNED" for t in ended) or not all("steps" in t.user_attrs for t in ended):
+    if not any(t.state.name == "PRUNED" for t in ended) or not all(
+        "steps" in t.user_attrs for t in ended
+    ):
         return ""
-    taken, whole = steps_taken(ended), sum(int(t.user_attrs["steps"]) for t in ended)
+    taken = steps_taken(ended)
+    whole = sum(int(t.user_attrs["steps"]) for t in ended)
     return f"{taken:,} steps of {whole:,}: pruning saved {1 - taken / whole:.0%}"

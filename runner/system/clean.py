@@ -1,8 +1,11 @@
-"""``runner clean``: removes what is no result: smoke runs, what killed processes left, checkpoints of runs that are done, and
-ends workers of sweeps that were killed.
+"""``runner clean``: removes files that are not results.
 
-It lists what and how many MB, and asks first.  A run that is going is not touched, nor one whose folder holds a file of the
-name ``keep``, nor what a link leads to."""
+It removes smoke runs, leftovers of killed processes and checkpoints of runs that are
+done, and ends workers of sweeps that were killed.
+
+It lists the files and how many MB, and asks first.  A run that is going is not touched,
+nor one with a file named ``keep`` in its folder, nor the target of a link.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ SHOWN = 12  # of each kind, on a terminal
 
 @dataclass(frozen=True)
 class Litter:
-    """Something to remove: of which kind, where, and the run whose lock is taken for it."""
+    """Something to remove: its kind, its path, and the run to lock for it."""
 
     kind: str
     path: Path
@@ -51,7 +54,7 @@ class Litter:
 
 
 def find_litter(output_dir: Path) -> Iterator[Litter]:
-    """What lies under an output folder that is no result, of runs that are neither kept nor going."""
+    """Files under an output folder that are not results, of runs neither kept nor going."""
     for run in runs(output_dir):
         try:
             yield from _found_in(run)
@@ -60,7 +63,7 @@ def find_litter(output_dir: Path) -> Iterator[Litter]:
 
 
 def _found_in(run: Path) -> Iterator[Litter]:
-    """What lies in the folder of one run.
+    """Litter in the folder of one run.
 
     Raises:
         PermissionError: this user may not read it.
@@ -87,7 +90,9 @@ def is_run(path: Path) -> bool:
 
 def runs(output_dir: Path) -> list[Path]:
     """Folders of runs under an output folder; what a link leads to is somebody else's."""
-    experiments = [folder for folder in list_folder(output_dir) if folder.is_dir() and not folder.is_symlink()]
+    experiments = [
+        folder for folder in list_folder(output_dir) if folder.is_dir() and not folder.is_symlink()
+    ]
     found = list[Path]()
     for folder in experiments:
         try:
@@ -98,11 +103,15 @@ def runs(output_dir: Path) -> list[Path]:
 
 
 def unfinished_files(output_dir: Path) -> Iterator[Litter]:
-    """What killed reports, studies and sweeps left of files that they were writing, outside the folders of runs."""
+    """Unfinished files of killed reports, studies and sweeps, outside the folders of runs."""
     for place, folders, _ in os.walk(output_dir):  # links are not followed
         folder = Path(place)
         folders[:] = [name for name in folders if not is_run(folder / name) and name != ARTEFACTS]
-        yield from (Litter("orphans", path, None) for path in orphans(folder, inside=False) if not path.is_symlink())
+        yield from (
+            Litter("orphans", path, None)
+            for path in orphans(folder, inside=False)
+            if not path.is_symlink()
+        )
 
 
 def remove(litter: Litter) -> bool:
@@ -144,7 +153,9 @@ def _list(litters: Iterable[Litter], output_dir: Path) -> None:
     for kind, of in by.items():
         shown = sorted(of, key=lambda litter: -litter.size)
         shown = shown[:SHOWN] if sys.stdout.isatty() else shown
-        lines = [(kind, str(litter.path.relative_to(output_dir)), mb(litter.size)) for litter in shown]
+        lines = [
+            (kind, str(litter.path.relative_to(output_dir)), mb(litter.size)) for litter in shown
+        ]
         print_table("", ("kind", "what", "size"), lines)
         if more := len(of) - len(shown):
             print(f"… and {more} more")
@@ -152,13 +163,15 @@ def _list(litters: Iterable[Litter], output_dir: Path) -> None:
 
 
 def _confirm() -> bool:
-    """What the user answers.
+    """Answer of the user.
 
     Raises:
         ConfigError: there is nobody to answer.
     """
     if not sys.stdin.isatty():
-        raise ConfigError("clean: nobody is here to be asked; give --yes to remove these, --dry-run to list them only")
+        raise ConfigError(
+            "clean: nobody is here to be asked; give --yes to remove these, --dry-run to list them only"
+        )
     print("remove these? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -167,18 +180,23 @@ def main(argv: list[str]) -> int:
     """Lists, asks and removes."""
     parser = Parser(
         prog="runner clean",
-        description="Removes or ends " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ". It lists them with "
+        description="Removes or ends "
+        + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
+        + ". It lists them with "
         "their size and asks first. Runs that are going, and runs whose folder holds a file named keep, are left alone.",
         epilog="A done run without its checkpoints shows its record as before. Exit code 0, or 2 for a mistake.",
-    )  # fmt: skip
+    )
     parser.add_argument("kind", nargs="*", help=f"{', '.join(KINDS)} (default: all)")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     parser.add_argument("--dry-run", action="store_true", help="list only")
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
     given = parser.parse_args(argv[1:])
     if wrong := [kind for kind in given.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
-    output_dir, kinds = Path(given.output_dir), given.kind or list(KINDS)
+    output_dir = Path(given.output_dir)
+    kinds = given.kind or list(KINDS)
     everything = chain(find_litter(output_dir), unfinished_files(output_dir))
     litters = [litter for litter in everything if litter.kind in kinds]
     workers = list(orphaned_workers(output_dir)) if "workers" in kinds else []

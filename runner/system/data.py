@@ -22,7 +22,8 @@ class _Bar:
     """One file's progress, in the form that ``files.fetch`` reports it."""
 
     def __init__(self, progress: Progress, name: str):
-        self._progress, self._task = progress, progress.add_task(name, total=None)
+        self._progress = progress
+        self._task = progress.add_task(name, total=None)
 
     @property
     def total(self) -> float | None:
@@ -78,7 +79,9 @@ def _list(chosen: list[DataFile], data_dir: Path) -> int:
     lines = []
     for file in chosen:
         found = files.find(data_dir, file.path)
-        where = f"in {_folder(found, file)}" if found else f"not here: runner data fetch {file.dataset}"
+        where = (
+            f"in {_folder(found, file)}" if found else f"not here: runner data fetch {file.dataset}"
+        )
         lines.append((file.path, decimal(file.bytes), where))
     _show(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
     for dataset, source, licence in dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen):
@@ -87,7 +90,8 @@ def _list(chosen: list[DataFile], data_dir: Path) -> int:
 
 
 def _verify(chosen: list[DataFile], data_dir: Path) -> int:
-    lines, damaged = [], []
+    lines = []
+    damaged = []
     for file in chosen:
         found = files.find(data_dir, file.path)
         try:
@@ -107,7 +111,12 @@ def _verify(chosen: list[DataFile], data_dir: Path) -> int:
 def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
     files.forget()
     failed = 0
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
     with Progress(*columns, console=out, disable=not out.is_terminal) as progress:
         for file in chosen:
             found = files.find(data_dir, file.path)
@@ -120,7 +129,9 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
                 out.print(f"{file.path}: {found} is damaged and will be replaced", soft_wrap=True)
             try:
                 where = files.fetch(data_dir, file, _Bar(progress, file.path))
-                out.print(f"{file.path}: downloaded to {where.parent}, checksum fits", soft_wrap=True)
+                out.print(
+                    f"{file.path}: downloaded to {where.parent}, checksum fits", soft_wrap=True
+                )
             except DataUnavailable as error:
                 complain(str(error))
                 failed += 1
@@ -131,9 +142,14 @@ def main(argv: list[str]) -> int:
     """Exit code 0: all well; 1: a file is damaged or cannot be had."""
     parser = Parser(prog="runner data", description="Data files: what is there, download, check.")
     parser.add_argument("action", choices=("list", "fetch", "verify"))
-    parser.add_argument("dataset", nargs="*", help="data sets, or all (list and verify: all unless named)")
     parser.add_argument(
-        "--data-dir", type=Path, default=default_data_dir(), help="default: RUNNER_DATA_DIR, otherwise data"
+        "dataset", nargs="*", help="data sets, or all (list and verify: all unless named)"
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=default_data_dir(),
+        help="default: RUNNER_DATA_DIR, otherwise data",
     )
     given = parser.parse_args(argv[1:])
     if given.action == "fetch" and not given.dataset:

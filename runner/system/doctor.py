@@ -1,4 +1,7 @@
-"""``runner doctor``: what a run would find here; each line ok, warning or problem, with the mend."""
+"""``runner doctor``: the environment that a run would find here.
+
+Each line is ok, warning or problem, with the fix.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,17 @@ from typing import TYPE_CHECKING, Any
 from components.trouble import DamagedFile
 from runner import CONF
 from runner.arguments import Parser, add_json
-from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
+from runner.system.machine import (
+    GIB,
+    Finding,
+    Findings,
+    Level,
+    memory,
+    packages,
+    python,
+    threads,
+    torch_and_gpu,
+)
 from runner.tables import print_json
 from runner.tracking.store import database_file, mask_secrets, tracking_uri
 
@@ -36,7 +49,9 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
         yield Finding("problem", "outputs", f"{output_dir} cannot be written", mend)
         return
     free = shutil.disk_usage(folder).free if free is None else free
-    found = f"{output_dir}, {free / GIB:.1f} GiB free" + ("" if output_dir.exists() else "; will be made")
+    found = f"{output_dir}, {free / GIB:.1f} GiB free" + (
+        "" if output_dir.exists() else "; will be made"
+    )
     mend = "free some space, or set output_dir=… to another disk"
     level: Level = "problem" if free < GIB / 10 else "warning" if free < GIB else "ok"
     yield Finding(level, "outputs", found, "" if level == "ok" else mend)
@@ -68,7 +83,7 @@ def store(output_dir: Path) -> Findings:
 
 
 def _health(uri: str) -> str:
-    """Where a server says that it is well; it asks nobody who he is."""
+    """Health endpoint of a server; it requires no authentication."""
     return re.sub(r"://[^/]*@", "://", uri).rstrip("/") + "/health"
 
 
@@ -93,7 +108,9 @@ def data(data_dir: Path, every_file: bool = False) -> Findings:
     if data_dir.is_dir():
         yield Finding("ok", "data", f"{data_dir} ({origin})")
     else:
-        yield Finding("ok", "data", f"{data_dir} ({origin}) does not exist; the first download makes it")
+        yield Finding(
+            "ok", "data", f"{data_dir} ({origin}) does not exist; the first download makes it"
+        )
     for dataset, members in groupby(files.catalogue(), key=lambda file: file.dataset):
         found = [_looked_at(data_dir, file) for file in members]
         yield from found if every_file else _together(dataset, found)
@@ -106,9 +123,14 @@ ABSENT = "absent"
 def _looked_at(data_dir: Path, file: DataFile) -> Finding:
     from components.datasets import files
 
-    path, fetch = files.find(data_dir, file.path), f"runner data fetch {file.dataset}"
+    path = files.find(data_dir, file.path)
+    fetch = f"runner data fetch {file.dataset}"
     if path is None:
-        found = f"{ABSENT}; a run that needs it downloads it" if file.urls else f"{ABSENT}; it is put there by hand"
+        found = (
+            f"{ABSENT}; a run that needs it downloads it"
+            if file.urls
+            else f"{ABSENT}; it is put there by hand"
+        )
         return Finding("ok", file.path, found)
     try:
         files.verify(path, file)
@@ -123,9 +145,15 @@ def _together(dataset: str, found: list[Finding]) -> Findings:
     absent = [finding for finding in found if finding.found.startswith(ABSENT)]
     yield from damaged
     here = len(found) - len(absent) - len(damaged)
-    files = f"{here} of {len(found)} file{'s' * (len(found) > 1)} here, checksums fit" if here else "no file here"
+    files = (
+        f"{here} of {len(found)} file{'s' * (len(found) > 1)} here, checksums fit"
+        if here
+        else "no file here"
+    )
     later = (
-        f"; runner data fetch {dataset} downloads what a run would" if absent and "downloads" in absent[0].found else ""
+        f"; runner data fetch {dataset} downloads what a run would"
+        if absent and "downloads" in absent[0].found
+        else ""
     )
     later = later or ("; what is absent is put there by hand" if absent else "")
     yield Finding("ok", f"data/{dataset}", files + later)
@@ -149,7 +177,9 @@ def identities(data_dir: Path) -> Findings:
         try:
             used = cls(**values).identity(data_dir, offline=True)
         except DataUnavailable as error:
-            yield Finding("problem", f"dataset={name}", str(error).split(";")[0], f"runner data fetch {name}")
+            yield Finding(
+                "problem", f"dataset={name}", str(error).split(";")[0], f"runner data fetch {name}"
+            )
             continue
         if _stands_in(cls, values, data_dir):
             mend = "results would carry that name and compare with no published number"
@@ -160,7 +190,7 @@ def identities(data_dir: Path) -> Findings:
 
 
 def _stands_in(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
-    """Whether other data would take the place of files that are absent: with ``offline: error`` nothing may."""
+    """True if other data would replace missing files; with ``offline: error`` none may."""
     from components.trouble import DataUnavailable
 
     if "offline" not in cls.model_fields:
@@ -183,7 +213,11 @@ def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
         if as_json:
             print_json([asdict(finding)])
             continue
-        level = f"{colour[finding.level]}{finding.level:<8}\033[0m" if terminal else f"{finding.level:<8}"
+        level = (
+            f"{colour[finding.level]}{finding.level:<8}\033[0m"
+            if terminal
+            else f"{finding.level:<8}"
+        )
         print(f"{level} {finding.what}: {finding.found}", flush=True)
         if finding.mend:
             print(f"         → {finding.mend}", flush=True)
@@ -199,7 +233,9 @@ def main(argv: list[str]) -> int:
         "the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
     parser.add_argument(
         "--data-dir",
         default=os.environ.get("RUNNER_DATA_DIR", "data"),
@@ -208,7 +244,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
     given = parser.parse_args(argv[1:])
-    output_dir, data_dir = Path(given.output_dir), Path(given.data_dir)
+    output_dir = Path(given.output_dir)
+    data_dir = Path(given.data_dir)
 
     def everything() -> Findings:
         for check in (python, packages, torch_and_gpu, threads, memory):

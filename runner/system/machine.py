@@ -1,4 +1,7 @@
-"""What a run finds on this machine: Python, packages, torch, GPU, threads, memory; for ``runner doctor``."""
+"""Environment of a run on this machine, for ``runner doctor``.
+
+It covers Python, packages, torch, GPU, threads, memory.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; ``mend`` says what to do unless all is well."""
+    """One line of the report; ``mend`` is the action to take, unless all is well."""
 
     level: Level
     what: str
@@ -36,7 +39,9 @@ Findings = Iterator[Finding]
 def python() -> Findings:
     found = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info[:2] < OLDEST_PYTHON:
-        yield Finding("problem", "python", found, "use Python {}.{} or newer".format(*OLDEST_PYTHON))
+        yield Finding(
+            "problem", "python", found, "use Python {}.{} or newer".format(*OLDEST_PYTHON)
+        )
     else:
         yield Finding("ok", "python", found)
 
@@ -49,26 +54,36 @@ def packages(requirements: list[str] | None = None) -> Findings:
         try:
             requirements = importlib.metadata.requires(PROJECT) or []
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("problem", "packages", f"{PROJECT} is not installed", "pip install -e . in its folder")
+            yield Finding(
+                "problem",
+                "packages",
+                f"{PROJECT} is not installed",
+                "pip install -e . in its folder",
+            )
             return
     fine = []
     for requirement in map(Requirement, requirements):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
-        name, wanted = requirement.name, str(requirement.specifier)
+        name = requirement.name
+        wanted = str(requirement.specifier)
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             yield Finding("problem", name, "not installed", f"pip install '{requirement}'")
             continue
         if not requirement.specifier.contains(version, prereleases=True):
-            yield Finding("warning", name, f"{version}, tested with {wanted}", f"pip install '{requirement}'")
+            yield Finding(
+                "warning", name, f"{version}, tested with {wanted}", f"pip install '{requirement}'"
+            )
         else:
             fine.append(f"{name} {version}")
     yield Finding("ok", "packages", ", ".join(fine) or "none")
 
 
-def torch_and_gpu(load: Callable[[], Any] | None = None, has_driver: bool | None = None) -> Findings:
+def torch_and_gpu(
+    load: Callable[[], Any] | None = None, has_driver: bool | None = None
+) -> Findings:
     """That torch can be imported, and whether it sees a GPU."""
     try:
         torch = load() if load else importlib.import_module("torch")
@@ -76,11 +91,17 @@ def torch_and_gpu(load: Callable[[], Any] | None = None, has_driver: bool | None
         yield Finding("problem", "torch", str(error).splitlines()[0], "pip install torch==2.13.0")
         return
     built = vars(torch.version).get("cuda")
-    yield Finding("ok", "torch", f"{torch.__version__}, {f'built for CUDA {built}' if built else 'built for CPU'}")
+    yield Finding(
+        "ok",
+        "torch",
+        f"{torch.__version__}, {f'built for CUDA {built}' if built else 'built for CPU'}",
+    )
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             facts = torch.cuda.get_device_properties(i)
-            yield Finding("ok", f"gpu {i}", f"{facts.name}, {facts.total_memory / GIB:.0f} GiB, CUDA {built}")
+            yield Finding(
+                "ok", f"gpu {i}", f"{facts.name}, {facts.total_memory / GIB:.0f} GiB, CUDA {built}"
+            )
         return
     driver = shutil.which("nvidia-smi") is not None if has_driver is None else has_driver
     if driver and not built:
@@ -106,20 +127,30 @@ def threads(cpus: int | None = None, load: float | None = None) -> Findings:
     cpus = cpus or available_cores()
     given = os.environ.get("OMP_NUM_THREADS")
     if given is None:
-        yield Finding("ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, a job takes threads=1")
+        yield Finding(
+            "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, a job takes threads=1"
+        )
     elif not given.isdigit() or int(given) < 1:
         yield Finding("problem", "threads", f"OMP_NUM_THREADS={given}", "unset it, or set it to 1")
     elif int(given) > cpus:
         found = f"OMP_NUM_THREADS={given} on {cpus} cores"
         yield Finding(
-            "warning", "threads", found, "set it to 1 and run jobs in parallel: steps get several times slower"
+            "warning",
+            "threads",
+            found,
+            "set it to 1 and run jobs in parallel: steps get several times slower",
         )
     else:
-        yield Finding("ok", "threads", f"{cpus} cores; OMP_NUM_THREADS={given}, unless threads=… is given")
+        yield Finding(
+            "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS={given}, unless threads=… is given"
+        )
     load = os.getloadavg()[0] if load is None else load
     if load > 1.5 * cpus:
         yield Finding(
-            "warning", "load", f"{load:.1f} on {cpus} cores", "other work slows runs down; times will not compare"
+            "warning",
+            "load",
+            f"{load:.1f} on {cpus} cores",
+            "other work slows runs down; times will not compare",
         )
 
 

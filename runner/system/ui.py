@@ -23,7 +23,8 @@ PORT = 5000
 
 def command(uri: str, port: int, output_dir: Path) -> list[str]:
     """The MLflow server: one worker, this machine only."""
-    artefacts = (output_dir / "mlartifacts").resolve()  # where runs keep them, not ./mlartifacts of wherever one stands
+    # where runs keep them, not ./mlartifacts of wherever one stands
+    artefacts = (output_dir / "mlartifacts").resolve()
     return [
         *(sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri),
         *("--host", HOST, "--port", str(port), "--workers", "1"),
@@ -48,7 +49,9 @@ def check(uri: str, port: int) -> None:
                 f"{file}: no MLflow store here; run something first, or name the folder with --output-dir"
             )
         if (wrong := fault(uri)) is not None:
-            raise ConfigError(f"{wrong}; move it away, and runner sync fills a new one from the records")
+            raise ConfigError(
+                f"{wrong}; move it away, and runner sync fills a new one from the records"
+            )
     with socket.socket() as probe:
         # As servers do: a port that one has just left is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -97,8 +100,12 @@ def main(argv: list[str]) -> int:
         epilog="On a machine far away: ssh -L 5000:127.0.0.1:5000 <machine>, then open the address here. "
         "Exit code 0 when stopped, 1 if MLflow failed, 2 for a mistake.",
     )
-    parser.add_argument("--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})")
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"
+    )
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
     given = parser.parse_args(argv[1:])
     output_dir = Path(given.output_dir)
     uri = tracking_uri(output_dir)

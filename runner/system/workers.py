@@ -21,7 +21,7 @@ WORKER, TRACKER = (
 
 @dataclass(frozen=True)
 class OrphanedWorker:
-    """A process of a sweep whose own process is gone."""
+    """A process of a sweep that outlived the sweep's own process."""
 
     process: int
     start: str  # when it began: numbers are used again
@@ -38,15 +38,20 @@ class OrphanedWorker:
 
 
 def orphaned_workers(output_dir: Path) -> Iterator[OrphanedWorker]:
-    """Those of sweeps under an output folder, on this machine."""
+    """Orphaned workers of sweeps under an output folder, on this machine."""
     for folder in sorted(PROCESSES.glob("[0-9]*")):
         environment = _environment(folder)
-        holder, sweep = environment.get(PROCESS, ""), Path(environment.get(SWEEP, ""))
+        holder = environment.get(PROCESS, "")
+        sweep = Path(environment.get(SWEEP, ""))
         process, _, start = holder.partition(":")
         if not process.isdecimal() or process_start(int(process)) == start:
             continue
         command = _bytes(folder / "cmdline")
-        if WORKER in command and TRACKER not in command and sweep.is_relative_to(output_dir.resolve()):
+        if (
+            WORKER in command
+            and TRACKER not in command
+            and sweep.is_relative_to(output_dir.resolve())
+        ):
             number = int(folder.name)
             yield OrphanedWorker(number, process_start(number), sweep)
 
@@ -58,6 +63,9 @@ def _bytes(path: Path) -> bytes:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """What a process was given; nothing where it is another user's."""
-    words = (word.decode(errors="replace").partition("=") for word in _bytes(folder / "environ").split(b"\0"))
+    """Environment of a process; empty if it is another user's."""
+    words = (
+        word.decode(errors="replace").partition("=")
+        for word in _bytes(folder / "environ").split(b"\0")
+    )
     return {name: value for name, _, value in words}

@@ -15,10 +15,38 @@ T = TypeVar("T")
 UNKNOWN = "\ufffd"
 HANDLER = "runner.ascii"  # name of the codec error handler that ``register`` adds
 ASCII = {
-    "±": "+-", "×": "x", "·": "*", "−": "-", "–": "-", "—": "-", "─": "-", "━": "-", "│": "|", "┃": "|", "…": "...",
-    "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "→": "->", "∞": "inf", "√": "sqrt", "★": "*", "•": "*", "°": " deg",
-    "“": '"', "”": '"', "‘": "'", "’": "'", "\u0302": "hat", "\u0303": "~", "∇": "grad", "Σ": "Sum", "∑": "Sum", "∫": "int",
-}  # fmt: skip
+    "±": "+-",
+    "×": "x",
+    "·": "*",
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "─": "-",
+    "━": "-",
+    "│": "|",
+    "┃": "|",
+    "…": "...",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "≈": "~",
+    "→": "->",
+    "∞": "inf",
+    "√": "sqrt",
+    "★": "*",
+    "•": "*",
+    "°": " deg",
+    "“": '"',
+    "”": '"',
+    "‘": "'",
+    "’": "'",
+    "\u0302": "hat",
+    "\u0303": "~",
+    "∇": "grad",
+    "Σ": "Sum",
+    "∑": "Sum",
+    "∫": "int",
+}
 
 
 def plain(text: str) -> str:
@@ -27,7 +55,7 @@ def plain(text: str) -> str:
 
 
 def plain_value(value: T) -> T | str:
-    """``plain`` of what a page's template puts in, but for markup that is the page's own."""
+    """Apply ``plain`` to a value in a page's template, except the page's own mark-up."""
     return plain(value) if isinstance(value, str) and type(value) is str else value
 
 
@@ -39,7 +67,7 @@ def _picture(found: re.Match[str]) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """What stands for the characters of a text where there are none: ``eps`` for ε, ``+-`` for ±, ``?`` for the rest."""
+    """ASCII form of a text's characters: ``eps`` for ε, ``+-`` for ±, ``?`` for the rest."""
     return "".join(map(_letter, text))
 
 

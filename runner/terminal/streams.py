@@ -1,7 +1,10 @@
-"""The two streams of a command: they lack no letter, pass on no control character, and outlive whoever reads them.
+"""The two output streams of a command.
 
-A run whose reader goes away (``| head``, a terminal that dies), or whose output has no room left, goes on without a display to
-its end: its record is what counts."""
+They can print every letter, pass on no control character, and outlive any reader.
+
+If a run's reader goes away (``| head``, a terminal that dies), or its output has no
+room left, the run continues without a display to its end: its record is what counts.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,9 @@ class EnduringFile(io.FileIO):
         os.close(nowhere)
         if self.fileno() == 1 and (self.names_pipes or not isinstance(error, BrokenPipeError)):
             with suppress(OSError, ValueError, AttributeError):
-                sys.stderr.write(f"{NAMES[1]}: {error.strerror}; the command goes on without a display\n")
+                sys.stderr.write(
+                    f"{NAMES[1]}: {error.strerror}; the command goes on without a display\n"
+                )
                 sys.stderr.flush()
 
 
@@ -58,7 +63,8 @@ class PlainStream(io.TextIOBase):
     which takes its colours and cleans what it is given itself (``runner.console``)."""
 
     def __init__(self, styled: io.TextIOWrapper):
-        self.rich_proxied_file, self.buffer = styled, styled.buffer
+        self.rich_proxied_file = styled
+        self.buffer = styled.buffer
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -89,9 +95,13 @@ _files: dict[int, EnduringFile] = {}  # by descriptor, of this process
 
 
 def install() -> None:
-    """Makes this process's standard streams such ones; called by what is started as a command, before any import that looks at
-    them.  Streams that a test or a notebook has put in their place are left alone."""
-    for fd in (0, 1, 2):  # of those that are closed each takes its own number, before some other file takes it
+    """Replace this process's standard streams with these.
+
+    It is called by a process started as a command, before any import that reads the
+    streams. Streams replaced by a test or a notebook are left unchanged.
+    """
+    # of those that are closed each takes its own number, before some other file takes it
+    for fd in (0, 1, 2):
         try:
             os.fstat(fd)
         except OSError:
@@ -110,7 +120,9 @@ def _enduring(fd: int, before: TextIO | None) -> Any:
             before.flush()
     _files[fd] = EnduringFile(fd)
     buffer: io.BufferedWriter = io.BufferedWriter(_files[fd])
-    styled = io.TextIOWrapper(buffer, encoding, register(), line_buffering=lines, write_through=fd == 2)
+    styled = io.TextIOWrapper(
+        buffer, encoding, register(), line_buffering=lines, write_through=fd == 2
+    )
     return PlainStream(styled)
 
 
@@ -122,5 +134,5 @@ def has_lost_output() -> bool:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """True if somebody reads the stream on a terminal; a closed one is none."""
+    """True if the stream is read on a terminal; a closed stream is not."""
     return stream is not None and stream.isatty()

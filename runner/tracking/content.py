@@ -1,9 +1,14 @@
-"""What MLflow is told of a run: a record's facts, config and lines as name, tags, parameters and points of curves.
+"""Content that MLflow receives about a run.
 
-Everything follows from the record alone, the times too, so that what is pushed again is the same and in only once.
+A record's facts, config and lines become name, tags, parameters and points of curves.
 
-Times are those of the run's own clock: it starts when the run was started and stands still while the run is stopped.
-A run's end less its start is therefore the time that it took, and each line lies between them."""
+Everything follows only from the record, the times too, so that content pushed again is
+identical and stored only once.
+
+Times are on the run's own clock: it starts when the run was started and is paused while
+the run is stopped.  A run's end less its start is therefore the time that it took, and
+each line lies between them.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +60,8 @@ def key(name: str) -> str:
     found = re.sub(r"[^\w\-./ :]", "_", name)
     if posixpath.normpath(found) != found or found.startswith("/") or found in (".", ".."):
         found = "/".join(
-            re.sub(r"^\.*$", lambda dots: "_" * max(1, len(dots.group())), part) for part in found.split("/")
+            re.sub(r"^\.*$", lambda dots: "_" * max(1, len(dots.group())), part)
+            for part in found.split("/")
         )
     return found if len(found) <= LONGEST_KEY else f"{found[: LONGEST_KEY - 9]} {_digest(name)}"
 
@@ -120,13 +126,18 @@ class Content:
             for line in lines:
                 list(content.points([line]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadRecord(f"run.json, config.yaml or metrics.jsonl is damaged ({error!r})") from None
+            raise BadRecord(
+                f"run.json, config.yaml or metrics.jsonl is damaged ({error!r})"
+            ) from None
         return content
 
     # -- what it is ----------------------------------------------------------------------------------------------------
     @property
     def is_looped(self) -> bool:
-        """Whether replicates came one after the other: each is a run of its own, below this one."""
+        """True if replicates came one after the other.
+
+        Each is then a run of its own, below this one.
+        """
         return not self.facts.get("vectorised", False) and self.facts["replicates"] > 1
 
     @property
@@ -135,7 +146,11 @@ class Content:
         said = self._overridden
         said = said if len(said) <= LONGEST_NAME else f"{said[: LONGEST_NAME - 1]}…"
         return mask_secrets(
-            " ".join(word for word in (self.facts["experiment"], said, self.facts["signature"][:8]) if word)
+            " ".join(
+                word
+                for word in (self.facts["experiment"], said, self.facts["signature"][:8])
+                if word
+            )
         )
 
     @property
@@ -145,11 +160,13 @@ class Content:
         command: Sequence[str] = self.facts.get("command") or []
         if self.facts.get("study") and len(command) == 2 and command[0].endswith("snapshot.yaml"):
             return command[1]  # a run of a study is called by its row and its cell
-        given = [word for word in command if "=" in word and not word.startswith(("-", "+experiment"))]
+        given = [
+            word for word in command if "=" in word and not word.startswith(("-", "+experiment"))
+        ]
         return " ".join(that_count(given))
 
     def birth_tags(self) -> dict[str, str]:
-        """What is said of a run when it is made, and never again: users may change it."""
+        """Tags set when a run is created, and never again: users may change them."""
         command = shlex.join(["runner", *(self.facts.get("command") or [])])
         found = {
             "mlflow.user": self.facts.get("user") or "unknown",
@@ -158,29 +175,45 @@ class Content:
             "mlflow.source.git.commit": self.facts.get("git", {}).get("sha", ""),
             "mlflow.note.content": self.config.get("description") or "",
         }
-        return {name: cut(value, LONGEST_TAG, "config.yaml") for name, value in found.items() if value}
+        return {
+            name: cut(value, LONGEST_TAG, "config.yaml") for name, value in found.items() if value
+        }
 
     def tags(self) -> dict[str, str]:
-        """What is known of a run now."""
+        """Current tags of a run."""
         facts = self.facts
-        found = {"signature": facts["signature"], "data": facts["data"], "git": facts.get("git", {}).get("sha", ""),
-                 "study": facts.get("study") or "", "smoke": facts["smoke"], "state": facts["state"],
-                 "ended": facts.get("ended") or "",
-                 "checks": verdict(facts), "error": cut(facts.get("error") or "", LONGEST_VALUE, "run.json")}  # fmt: skip
+        found = {
+            "signature": facts["signature"],
+            "data": facts["data"],
+            "git": facts.get("git", {}).get("sha", ""),
+            "study": facts.get("study") or "",
+            "smoke": facts["smoke"],
+            "state": facts["state"],
+            "ended": facts.get("ended") or "",
+            "checks": verdict(facts),
+            "error": cut(facts.get("error") or "", LONGEST_VALUE, "run.json"),
+        }
         found |= {role: name or "" for role, name in facts["choice"].items()}
-        return {name: cut(mask_secrets(str(value)), LONGEST_TAG, "run.json") for name, value in found.items()}
+        return {
+            name: cut(mask_secrets(str(value)), LONGEST_TAG, "run.json")
+            for name, value in found.items()
+        }
 
     @cached_property
     def parameters(self) -> dict[str, str]:
         """The config, key by dotted key."""
         values = dict(_flat(self.config))
         return {
-            own: cut(mask_secrets(values[name]), LONGEST_VALUE, "config.yaml") for name, own in keys(values).items()
+            own: cut(mask_secrets(values[name]), LONGEST_VALUE, "config.yaml")
+            for name, own in keys(values).items()
         }
 
     @property
     def data_digest(self) -> str:
-        """Of the data themselves; a record that does not know it (from before) has that of the data's own settings."""
+        """Digest of the data.
+
+        An older record without one has the digest of the data's settings.
+        """
         found = self.facts.get("data_digest")
         return found or digest({"data": self.facts["data"], "dataset": self.config.get("dataset")})
 
@@ -195,7 +228,8 @@ class Content:
         lasts: dict[int, float] = {}
         for line in self.lines:
             lasts[line["replicate"]] = max(line["time"], lasts.get(line["replicate"], 0.0))
-        began, total = {}, 0.0
+        began = {}
+        total = 0.0
         for replicate in sorted(lasts):
             began[replicate] = total
             total += lasts[replicate] if self.is_looped else 0.0
@@ -207,7 +241,10 @@ class Content:
     @property
     def ends(self) -> int:
         """When the clock stopped; of a run that was killed, at its last line."""
-        last = max((self._stamp(line["replicate"], line["time"]) for line in self.lines), default=self.starts)
+        last = max(
+            (self._stamp(line["replicate"], line["time"]) for line in self.lines),
+            default=self.starts,
+        )
         return max(last, self.starts + round(1000 * (self.facts.get("seconds") or 0.0)))
 
     def span(self, replicate: int) -> tuple[int, int]:
@@ -218,19 +255,23 @@ class Content:
     # -- curves --------------------------------------------------------------------------------------------------------
     @cached_property
     def _evaluated_scores(self) -> set[str]:
-        """What is scored on the way: those curves go on to the final scores."""
-        return {name for line in self.lines if line["phase"] == "evaluation" for name in line["metrics"]}
+        """Scores evaluated during the run: their curves continue to the final scores."""
+        return {
+            name for line in self.lines if line["phase"] == "evaluation" for name in line["metrics"]
+        }
 
     @cached_property
     def _keys(self) -> dict[str, str]:
         """The name in MLflow of every score, settled in the order in which they appear in the record; of those that appear
         together the ones that stay as they are come first."""
         groups = [*(line["metrics"] for line in self.lines), self.facts["result"]]
-        names = [name for group in groups for name in sorted(group, key=lambda name: key(name) != name)]
+        names = [
+            name for group in groups for name in sorted(group, key=lambda name: key(name) != name)
+        ]
         return keys([*names, *(f"{name} SE" for name in self.facts["result"])])
 
     def points(self, lines: list[Line]) -> Iterator[Point]:
-        """The values of some lines; of many replicates computed at once their mean."""
+        """Values of some lines; for replicates computed simultaneously their mean."""
         for line in lines:
             stamp = self._stamp(line["replicate"], line["time"])
             for name, value in line["metrics"].items():

@@ -1,8 +1,12 @@
-"""What a run does for MLflow: it asks to be pushed and goes on.  One process for each output folder pushes for all of them.
+"""A run's part in the upload to MLflow: it requests a push and goes on.
 
-Importing MLflow, opening its database and pushing cost 2 to 6 s of CPU, in every process that does it; a smoke run takes 4.
-The pusher therefore imports while the runs learn, once for all runs of a study, and no call to a server that hangs is ever in
-a run's way.  A run waits for it at its end alone, and no longer than ``PATIENCE``."""
+One process for each output folder pushes for all of them.
+
+Importing MLflow, opening its database and pushing cost 2 to 6 s of CPU, in every
+process that does it; a smoke run takes 4.  The pusher therefore imports while the runs
+train, once for all runs of a study, and no call to a server that hangs ever blocks a
+run.  A run waits for it only at its end, and no longer than ``PATIENCE``.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +27,33 @@ from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
 SILENCE = 5.0  # seconds after which a server that has not answered once is not waited for at all
 LOOK = 0.02  # seconds between looks at how far it came
-LOCK, LOG = ".pusher", ".log"  # of the pusher, among the requests
+LOCK = ".pusher"
+LOG = ".log"  # of the pusher, among the requests
 
 
 class Handover:
     """One run's dealings with the pusher; ``trouble`` says what keeps it from MLflow."""
 
     def __init__(self, folder: Path, output_dir: Path):
-        self.folder, self.output_dir = folder, output_dir
+        self.folder = folder
+        self.output_dir = output_dir
         self._request = Request(folder, output_dir)
         self._mine: str | None = None  # trouble of this process
         self._before: int | None = None  # when mlflow.json was written last before this run began
         self._began = 0.0
 
     def begin(self) -> None:
-        """Asks to be pushed, from now on; starts a pusher where there is none.  Called again, it makes sure of both."""
+        """Request a push, from now on; start a pusher if there is no pusher yet.
+
+        Called again, it makes sure of both.
+        """
         if self._before is None:
-            self._before, self._began = self._written_bytes(), time.monotonic()
+            self._before = self._written_bytes()
+            self._began = time.monotonic()
         try:
             self._mine = fault(tracking_uri(self.output_dir), busy_seconds=0.0)
-            if self._mine is not None and "locked" in self._mine:  # somebody writes, as the pusher does
+            # somebody writes, as the pusher does
+            if self._mine is not None and "locked" in self._mine:
                 self._mine = None
             self._request.hold()
             start_pusher(self.output_dir)
@@ -51,14 +62,16 @@ class Handover:
 
     def end(self) -> None:
         """Waits a little for the run's end to be in, and goes; the pusher finishes what is left."""
-        until = time.monotonic() + (0.0 if self._mine is not None or self._is_unresponsive else PATIENCE)
+        until = time.monotonic() + (
+            0.0 if self._mine is not None or self._is_unresponsive else PATIENCE
+        )
         while not self.complete and self.trouble is None and time.monotonic() < until:
             time.sleep(LOOK)
         self._request.release()
 
     @property
     def _is_unresponsive(self) -> bool:
-        """Whether a server has been asked for long and has not said a word."""
+        """True if a server was asked long ago and has not answered."""
         remote = is_remote(tracking_uri(self.output_dir))
         return remote and self.run_id is None and time.monotonic() - self._began > SILENCE
 
@@ -68,8 +81,13 @@ class Handover:
 
     @property
     def trouble(self) -> str | None:
-        """Of this run's own time: what was wrong with an earlier push may be mended."""
-        return self._mine or (self._marks.trouble if self._written_bytes() != self._before else None)
+        """Problem during this run; None if there was no problem.
+
+        A problem of an earlier push may have been fixed, so it does not count.
+        """
+        return self._mine or (
+            self._marks.trouble if self._written_bytes() != self._before else None
+        )
 
     def _written_bytes(self) -> int:
         with suppress(OSError):
@@ -83,9 +101,13 @@ class Handover:
 
     @property
     def complete(self) -> bool:
-        """Whether MLflow has this end of the run."""
-        facts, ended = read(self.folder) or {}, self._marks.ended
-        return ended is not None and ended in (facts.get("state"), f"{facts.get('state')} {facts.get('ended')}")
+        """True if MLflow has this end of the run."""
+        facts = read(self.folder) or {}
+        ended = self._marks.ended
+        return ended is not None and ended in (
+            facts.get("state"),
+            f"{facts.get('state')} {facts.get('ended')}",
+        )
 
 
 def handed_over(settings: Settings, folder: Path) -> Handover | None:
@@ -106,7 +128,7 @@ def made_sure(settings: Settings, folder: Path) -> Handover | None:
 
 
 class Outliving(subprocess.Popen[bytes]):
-    """A process that is meant to go on when this one ends, of which Popen's own would warn then."""
+    """A process meant to continue after this one ends; Popen itself would then warn."""
 
     def __del__(self, *_: object) -> None:
         """Says nothing."""
@@ -127,7 +149,12 @@ def start_pusher(output_dir: Path) -> None:
     with (queue(output_dir) / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is meant for the run.  -P: what lies in the present folder is no code of ours.
         _started[output_dir] = Outliving(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(), start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=_environment(),
+            start_new_session=True,
         )
 
 
@@ -136,7 +163,10 @@ def _environment() -> dict[str, str]:
     root = Path(__file__).parent.parent.parent
     if root.is_relative_to(sys.prefix):
         return dict(os.environ)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")])),
+    }
 
 
 _started: dict[Path, Outliving] = {}  # by output folder; asked again, so that none is left a zombie

@@ -17,7 +17,7 @@ from runner.tracking.store import OWN, mask_secrets
 
 @dataclass
 class RunMarks:
-    """What is in of one run of MLflow's."""
+    """Parts of one MLflow run that are already uploaded."""
 
     key: str = field(
         default_factory=lambda: uuid4().hex
@@ -30,7 +30,7 @@ class RunMarks:
 
 @dataclass
 class Marks(RunMarks):
-    """What is in of a record."""
+    """Parts of a record that are already uploaded."""
 
     counted: int = 0  # lines of metrics.jsonl that an earlier version pushed, which counted them
     params: bool = False
@@ -49,7 +49,8 @@ class MarksFile:
     """``mlflow.json``; ``here`` is what it says of one store."""
 
     def __init__(self, folder: Path, store: str):
-        self.path, self.store = folder / "mlflow.json", store
+        self.path = folder / "mlflow.json"
+        self.store = store
         self.stores = _read(self.path)
         self.exists = self.path.exists()
         self.here = self.stores.get(store, Marks())
@@ -63,12 +64,15 @@ class MarksFile:
         if self.exists and not self.path.exists():
             raise Replaced("the run was started anew")
         self.stores[self.store] = self.here
-        write_text(self.path, json.dumps({"stores": {name: asdict(marks) for name, marks in self.stores.items()}}))
+        write_text(
+            self.path,
+            json.dumps({"stores": {name: asdict(marks) for name, marks in self.stores.items()}}),
+        )
         self.exists = True
 
 
 def read_marks(folder: Path, store: str) -> Marks:
-    """What a store has got of a record."""
+    """Parts of a record that a store already has."""
     return _read(folder / "mlflow.json").get(store, Marks())
 
 
@@ -91,4 +95,12 @@ def _of_before(found: dict[str, Any]) -> dict[str, Marks]:
     """As it was when it knew a single store, by its full path, and counted lines."""
     uri: str = found["uri"]
     store = OWN if uri.startswith("sqlite:") and uri.endswith("/mlflow.db") else mask_secrets(uri)
-    return {store: Marks(asked=True, run_id=found["run_id"], ended=found["state"], counted=found["lines"], inputs=True)}
+    return {
+        store: Marks(
+            asked=True,
+            run_id=found["run_id"],
+            ended=found["state"],
+            counted=found["lines"],
+            inputs=True,
+        )
+    }

@@ -1,4 +1,7 @@
-"""A run's folder as MLflow has it: whatever is new is pushed, while a run goes, after it, or days later (``runner sync``)."""
+"""Mirror of a run's folder in MLflow.
+
+Any new content is pushed, while a run goes, after it, or days later (``runner sync``).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 
 
 def open_client(output_dir: Path) -> MlflowClient:
-    """A client of the store; MLflow is imported here, which costs seconds, and a database made where there is none."""
+    """Client of the store.
+
+    MLflow is imported here, which costs seconds, and a missing database is created.
+    """
     uri = tracking_uri(output_dir)
     client = connect(uri)
     if store_name(uri, output_dir) == OWN:
@@ -49,8 +55,11 @@ class Mirror:
         seconds: float = -1,
         on_wait: Callable[[str], None] | None = None,
     ):
-        self.folder, self.output_dir, self.client = folder, output_dir, client
-        self.seconds, self.on_wait = seconds, on_wait
+        self.folder = folder
+        self.output_dir = output_dir
+        self.client = client
+        self.seconds = seconds
+        self.on_wait = on_wait
         self.uri = tracking_uri(output_dir)
         self.store = store_name(self.uri, output_dir)
         self.trouble: str | None = None
@@ -63,7 +72,8 @@ class Mirror:
 
     def push(self) -> bool:
         """Pushes what is new; True when MLflow has everything.  Never raises: see ``trouble``."""
-        self.trouble, self.unreachable = None, False
+        self.trouble = None
+        self.unreachable = False
         try:
             if not self.folder.is_dir():
                 raise BadRecord("no such folder")
@@ -81,9 +91,11 @@ class Mirror:
             self.trouble = str(error)
             self._leave_word()
         except BusyError as error:
-            self.trouble, self.unreachable = str(error), True
+            self.trouble = str(error)
+            self.unreachable = True
         except StoreError as error:
-            self.trouble, self.unreachable = mask_secrets(str(error)), True
+            self.trouble = mask_secrets(str(error))
+            self.unreachable = True
             self._leave_word()
         except Exception as error:
             # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may stop a run.
@@ -100,11 +112,15 @@ class Mirror:
 
     @property
     def _files_at(self) -> str | None:
-        """Where a new experiment keeps its files; None: a server knows."""
-        return (self.output_dir / "mlartifacts").resolve().as_uri() if self.uri.startswith("sqlite") else None
+        """Artifact location for a new experiment; None if a server chooses it."""
+        return (
+            (self.output_dir / "mlartifacts").resolve().as_uri()
+            if self.uri.startswith("sqlite")
+            else None
+        )
 
     def _answers(self, error: Exception) -> bool:
-        """Whether the store is there, and refused what it was told."""
+        """True if the store is reachable, and refused the data sent to it."""
         from requests import ConnectionError, Timeout
 
         link: BaseException | None = error

@@ -1,8 +1,10 @@
-"""What is pushed of a record, in which order, and what is marked as in.
+"""Content and order of a push of a record, and the marks of uploaded parts.
 
-Each call that changes MLflow is one that may be made again: a run is found by its key where the answer to its making was lost,
-points carry the times of the record, and MLflow keeps equal points, parameters, tags and inputs once.  What is in is marked
-after each call, so that a server that dies at any of them leaves nothing out for ever and nothing in twice."""
+Each call that changes MLflow may be repeated: a run is found by its key if the reply to
+its creation was lost, points carry the times of the record, and MLflow keeps equal
+points, parameters, tags and inputs once.  Uploaded parts are marked after each call, so
+that a server that dies at any of them leaves nothing out for ever and nothing in twice.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,17 @@ ENDED = {
     "pruned": "KILLED",
 }
 KEY = "runner.key"
-KIND = {"mlflow.experimentKind": "custom_model_development"}  # pages open on runs and curves, not on traces of chats
+# pages open on runs and curves, not on traces of chats
+KIND = {"mlflow.experimentKind": "custom_model_development"}
 
 
 class Deleted(Exception):
-    """A user has deleted the run in MLflow, where it is left alone."""
+    """A user has deleted the run in MLflow; it is not pushed again."""
 
 
 @dataclass
 class Push:
-    """One push of a run folder, alone with its ``mlflow.json``."""
+    """One push of a run folder, with exclusive use of its ``mlflow.json``."""
 
     client: MlflowClient
     file: MarksFile
@@ -49,10 +52,10 @@ class Push:
     files_at: str | None  # where a new experiment keeps its files; None: a server knows
 
     def push(self, content: Content) -> None:
-        """Everything that is new.
+        """Push everything that is new.
 
         Raises:
-            Deleted, Replaced, BadRecord, or whatever MLflow's client does.
+            Deleted, Replaced, BadRecord, or any exception of MLflow's client.
         """
         state = self._state(content)
         known = self._uploaded_params(self.file.here)
@@ -109,7 +112,9 @@ class Push:
                 self.client.set_experiment_tag(found.experiment_id, tag, kind)
         return found.experiment_id
 
-    def _make(self, marks: RunMarks, content: Content, name: str, start: int, tags: dict[str, str]) -> None:
+    def _make(
+        self, marks: RunMarks, content: Content, name: str, start: int, tags: dict[str, str]
+    ) -> None:
         """Makes a run, or finds the one that was made when no answer came."""
         experiment = self._experiment(content.facts["experiment"])
         if marks.asked:
@@ -118,7 +123,9 @@ class Push:
         if marks.run_id is None:
             marks.asked = True
             self.file.save()
-            marks.run_id = self.client.create_run(experiment, start, {**tags, KEY: marks.key}, name).info.run_id
+            marks.run_id = self.client.create_run(
+                experiment, start, {**tags, KEY: marks.key}, name
+            ).info.run_id
         self.file.save()
 
     def _parameters(self, content: Content, known: dict[str, str]) -> None:
@@ -127,7 +134,9 @@ class Push:
         marks = self.file.here
         if marks.params:
             return
-        left = [Param(name, value) for name, value in content.parameters.items() if name not in known]
+        left = [
+            Param(name, value) for name, value in content.parameters.items() if name not in known
+        ]
         for i in range(0, len(left), PARAMETERS):
             self.client.log_batch(_id(marks), params=left[i : i + PARAMETERS])
         marks.params = True
@@ -137,10 +146,13 @@ class Push:
         """Tags follow the record: what a run has become is said again."""
         from mlflow.entities import RunTag
 
-        marks, tags = self.file.here, {**content.tags(), "state": state, "folder": str(self.folder.resolve())}
+        marks = self.file.here
+        tags = {**content.tags(), "state": state, "folder": str(self.folder.resolve())}
         if marks.tags == digest(tags):
             return
-        self.client.log_batch(_id(marks), tags=[RunTag(name, value) for name, value in tags.items()])
+        self.client.log_batch(
+            _id(marks), tags=[RunTag(name, value) for name, value in tags.items()]
+        )
         marks.tags = digest(tags)
         self.file.save()
 
@@ -148,11 +160,16 @@ class Push:
         """Which data the run used, as MLflow's dataset input, as soon as they are known by their digest."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        marks, facts = self.file.here, content.facts
-        if marks.inputs or ("data_digest" not in facts and facts["state"] in ("pending", "running")):
+        marks = self.file.here
+        facts = content.facts
+        if marks.inputs or (
+            "data_digest" not in facts and facts["state"] in ("pending", "running")
+        ):
             return
         source = json.dumps({"dataset": facts["choice"]["dataset"]})
-        data = Dataset(name=facts["data"], digest=content.data_digest, source_type="runner", source=source)
+        data = Dataset(
+            name=facts["data"], digest=content.data_digest, source_type="runner", source=source
+        )
         inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "training")])]
         self.client.log_inputs(_id(marks), datasets=inputs)
         marks.inputs = True
@@ -184,7 +201,9 @@ class Push:
         from mlflow.entities import Metric
 
         for i in range(0, len(points), BATCH):
-            self.client.log_batch(_id(marks), metrics=[Metric(*point) for point in points[i : i + BATCH]])
+            self.client.log_batch(
+                _id(marks), metrics=[Metric(*point) for point in points[i : i + BATCH]]
+            )
 
     def _replicates(self, content: Content, state: str) -> None:
         """One run below this one for each replicate that came after the other."""
@@ -196,7 +215,9 @@ class Push:
                 tags = {"mlflow.parentRunId": _id(self.file.here), "replicate": str(replicate)}
                 name = f"{content.run_name} replicate {replicate + 1}/{content.facts['replicates']}"
                 self._make(marks, content, name, start, {**content.birth_tags(), **tags})
-            self._lines(marks, content, [line for line in content.lines if line["replicate"] == replicate])
+            self._lines(
+                marks, content, [line for line in content.lines if line["replicate"] == replicate]
+            )
             now = "done" if str(replicate) in finished else state
             self._set(marks, now, now, end)
 
@@ -220,7 +241,8 @@ class Push:
         self.file.save()
 
     def _end(self, content: Content, state: str) -> None:
-        marks, end = self.file.here, _end(content, state)
+        marks = self.file.here
+        end = _end(content, state)
         if state in ENDED and marks.ended != end:
             self._points(marks, content.result)
             self._files(content)
@@ -229,7 +251,8 @@ class Push:
     def _files(self, content: Content) -> None:
         marks = self.file.here
         for path in list(self._uploaded_files(content)):
-            name, at = str(path.relative_to(self.folder)), path.stat()
+            name = str(path.relative_to(self.folder))
+            at = path.stat()
             stamp = f"{at.st_size} {at.st_mtime_ns}"
             if marks.files.get(name) != stamp:
                 below = str(Path(name).parent)
@@ -243,9 +266,20 @@ class Push:
         Raises:
             BadRecord: one lies elsewhere.
         """
-        facts, config = content.facts, content.config
-        names = ["config.yaml", "run.json", "metrics.jsonl", "references.bib", *facts.get("artefacts", [])]
-        folders = ["figures", "tables", *(["checkpoints"] if config.get("tracking_checkpoints") else [])]
+        facts = content.facts
+        config = content.config
+        names = [
+            "config.yaml",
+            "run.json",
+            "metrics.jsonl",
+            "references.bib",
+            *facts.get("artefacts", []),
+        ]
+        folders = [
+            "figures",
+            "tables",
+            *(["checkpoints"] if config.get("tracking_checkpoints") else []),
+        ]
         below = [path for name in folders for path in sorted((self.folder / name).rglob("*"))]
         for path in [*(self.folder / name for name in names), *below]:
             if path.is_file():

@@ -1,8 +1,13 @@
-"""``python -m runner.tracking.pusher <output_dir>``: pushes every run that asks for it, until none does.
+"""``python -m runner.tracking.pusher <output_dir>``: pushes every run that requests it.
 
-Started by the first run that finds none at work.  It looks at the folders of the runs, not at the runs: what they have written
-down is pushed every ``EVERY`` seconds, and at once where the state of a run changed.  A store that cannot be reached is tried
-again after 2, 4, 8, … minutes while runs go on, once more when the last has ended, and then left to ``runner sync``."""
+It ends when no run requests it any more.
+
+Started by the first run that finds no pusher at work.  It reads the folders of the
+runs, not the runs: new content is pushed every ``EVERY`` seconds, and immediately if
+the state of a run changed.  If a store cannot be reached, it is tried again after 2, 4,
+8, … minutes while runs go on, once more when the last has ended, and then left to
+``runner sync``.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,8 @@ if TYPE_CHECKING:
 EVERY = 30.0  # seconds between pushes of a run that goes on
 LOOK = 0.1  # seconds between looks at the folders
 LINGER = 5.0  # seconds that it stays for a next run, which then need not import MLflow again
-FIRST, LONGEST = 120.0, 7680.0  # seconds between tries of a store that does not answer, doubled each time
+FIRST = 120.0
+LONGEST = 7680.0  # seconds between tries of a store that does not answer, doubled each time
 NICE = 10  # runs come first
 
 
@@ -45,7 +51,8 @@ class Backoff:
         self.failures, self.until = self.failures + 1, self.clock() + wait
 
     def record_answer(self) -> None:
-        self.failures, self.until = 0, 0.0
+        self.failures = 0
+        self.until = 0.0
 
     @property
     def waiting(self) -> bool:
@@ -54,20 +61,21 @@ class Backoff:
 
 @dataclass
 class Watched:
-    """What was last seen of a run that asks to be pushed."""
+    """Last seen state of a run that requests to be pushed."""
 
     facts: int = 0  # time of run.json, ns
     lines: int = 0  # size of metrics.jsonl
     pushed: float = -EVERY  # when
 
     def due(self, folder: Path, now: float) -> bool:
-        """Whether there is something new, and its time has come."""
+        """True if there is new content, and its time has come."""
         facts, lines = _folder_state(folder)
         return facts != self.facts or (lines != self.lines and now - self.pushed >= EVERY)
 
 
 def _folder_state(folder: Path) -> tuple[int, int]:
-    facts, lines = 0, 0
+    facts = 0
+    lines = 0
     with suppress(OSError):
         facts = (folder / "run.json").stat().st_mtime_ns
         lines = (folder / "metrics.jsonl").stat().st_size
@@ -95,7 +103,8 @@ class Pusher:
         """Pushes what is due; how many runs still ask for it."""
         asking = requests(self.output_dir)
         gone = {request for request in asking if let_go(request)}
-        last = len(gone) == len(asking)  # no run goes on: whatever is left is tried once, and then left
+        # no run goes on: whatever is left is tried once, and then left
+        last = len(gone) == len(asking)
         for request in asking:
             folder = folder_of(request, self.output_dir)
             if folder is None:
@@ -117,11 +126,12 @@ class Pusher:
         return len(requests(self.output_dir))
 
     def _push(self, folder: Path, seen: Watched) -> bool:
-        """Whether the store answered."""
+        """True if the store answered."""
         seen.facts, seen.lines = _folder_state(folder)
         mirror = Mirror(folder, self.output_dir, self.client)
         mirror.push()
-        seen.pushed, self.client = self.clock(), mirror.client
+        seen.pushed = self.clock()
+        self.client = mirror.client
         if mirror.unreachable:
             seen.facts = 0  # as if never seen: the next try pushes it
             self.backoff.record_failure()
@@ -137,8 +147,10 @@ def main(argv: list[str]) -> int:
     with suppress(OSError):
         os.nice(NICE)
     pusher = Pusher(output_dir)
-    while requests(output_dir):  # looked at again without the lock: a run that came last saw it held, and started none
-        lock = grabbed_soon(queue(output_dir) / LOCK)  # a run that looks whether somebody pushes holds it for a moment
+    # looked at again without the lock: a run that came last saw it held, and started none
+    while requests(output_dir):
+        # a run that looks whether somebody pushes holds it for a moment
+        lock = grabbed_soon(queue(output_dir) / LOCK)
         if lock is None:
             return 0
         with lock:

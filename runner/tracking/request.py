@@ -49,7 +49,7 @@ def queue(output_dir: Path) -> Path:
 
 
 def requests(output_dir: Path) -> list[Path]:
-    """Those that are waiting."""
+    """Requests that are waiting."""
     with suppress(OSError):
         return sorted(path for path in queue(output_dir).iterdir() if not path.name.startswith("."))
     return []
@@ -59,13 +59,16 @@ def folder_of(request: Path, output_dir: Path) -> Path | None:
     """The run folder that a request names; None: not yet written, or no folder of a run."""
     with suppress(OSError):
         folder = output_dir / request.read_text()
-        if folder.resolve().parent.parent == output_dir.resolve() and (folder / "run.json").exists():
+        if (
+            folder.resolve().parent.parent == output_dir.resolve()
+            and (folder / "run.json").exists()
+        ):
             return folder
     return None
 
 
 def let_go(request: Path) -> bool:
-    """Whether the process that made a request is gone, or is done with it."""
+    """True if the process that made a request has ended, or is done with it."""
     return not is_locked(request)
 
 

@@ -1,6 +1,11 @@
-"""MLflow's store: its address, which is shown and kept without passwords, its client, and the lock of who writes.
+"""MLflow's store.
 
-Free of MLflow, whose import costs more than a small run, until a client is asked for."""
+It has an address, which is shown and kept without passwords, a client, and the lock of
+the writing process.
+
+It does not import MLflow, which costs more than a small run, until a client is
+requested.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +22,14 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-OWN = "sqlite:///mlflow.db"  # what records call the store of their own output folder, wherever that is moved
+# what records call the store of their own output folder, wherever that is moved
+OWN = "sqlite:///mlflow.db"
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "ERROR",  # its news of migrations would break into the display
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # it would try a server for minutes; the record on disk makes that pointless
+    # it would try a server for minutes; the record on disk makes that pointless
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "PGCONNECT_TIMEOUT": "10",
 }
@@ -57,19 +64,32 @@ def sqlite_uri(file: Path) -> str:
 
 def database_file(uri: str) -> Path | None:
     """The file that an address of sqlite names; None: the address is of something else."""
-    return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0])) if uri.startswith(SQLITE) else None
+    return (
+        Path(unquote(uri.removeprefix(SQLITE).partition("?")[0]))
+        if uri.startswith(SQLITE)
+        else None
+    )
 
 
 def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
-    """What is wrong with the database file of a store, found without MLflow; None: nothing, or it is no file."""
+    """Problem with the database file of a store, found without MLflow.
+
+    None if there is no problem, or the store is not a file.
+    """
     file = database_file(uri)
     if file is None:
         return None
     if not file.exists():
         folder = next((folder for folder in file.parents if folder.exists()), file.parent)
-        return None if folder.is_dir() and os.access(folder, os.W_OK) else f"{file}: unable to open database file"
+        return (
+            None
+            if folder.is_dir() and os.access(folder, os.W_OK)
+            else f"{file}: unable to open database file"
+        )
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True, timeout=busy_seconds)) as database:
+        with closing(
+            sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True, timeout=busy_seconds)
+        ) as database:
             database.execute("PRAGMA schema_version").fetchone()
     except sqlite3.Error as error:
         return f"{file}: {error}"
@@ -79,7 +99,11 @@ def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
 def mask_secrets(text: str) -> str:
     """A text in which no address shows the password, or the key, that it holds."""
     text = re.sub(r"(://[^\s/:@]*):[^\s/]*@", r"\1:***@", text)
-    return re.sub(r"(?i)([?&](?:password|passwd|pwd|token|secret|key|api_key|access_key)=)[^\s&#]+", r"\1***", text)
+    return re.sub(
+        r"(?i)([?&](?:password|passwd|pwd|token|secret|key|api_key|access_key)=)[^\s&#]+",
+        r"\1***",
+        text,
+    )
 
 
 def store_name(uri: str, output_dir: Path) -> str:
@@ -88,16 +112,21 @@ def store_name(uri: str, output_dir: Path) -> str:
 
 
 def is_remote(uri: str) -> bool:
-    """Whether a network lies between."""
+    """True if the store is reached over a network."""
     return "://" in uri and not uri.startswith(("sqlite:", "file:"))
 
 
 @contextmanager
-def lock_file(path: Path, seconds: float = -1, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Whoever comes second waits, for ever where ``seconds`` is negative; ``on_wait`` is told what for.
+def lock_file(
+    path: Path, seconds: float = -1, on_wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Hold a lock file; a second process waits.
+
+    It waits for ever if ``seconds`` is negative; ``on_wait`` is called with the reason.
 
     Raises:
-        BusyError: the time is over."""
+        BusyError: the time is over.
+    """
     from filelock import FileLock, Timeout  # a tenth of a second, and the pusher alone needs it
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,10 +137,14 @@ def lock_file(path: Path, seconds: float = -1, on_wait: Callable[[str], None] | 
         except Timeout:
             if on_wait is None:
                 raise
-            on_wait(f"{path} is held by another process, which pushes; waiting for it, up to {seconds:.0f} s")
+            on_wait(
+                f"{path} is held by another process, which pushes; waiting for it, up to {seconds:.0f} s"
+            )
             lock.acquire(timeout=seconds)
     except Timeout:
-        raise BusyError(f"{path} is held by another process; no end of it in {seconds:.0f} s") from None
+        raise BusyError(
+            f"{path} is held by another process; no end of it in {seconds:.0f} s"
+        ) from None
     try:
         yield
     finally:
@@ -119,8 +152,14 @@ def lock_file(path: Path, seconds: float = -1, on_wait: Callable[[str], None] | 
 
 
 @contextmanager
-def one_at_a_time(uri: str, seconds: float = -1, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
-    """sqlite takes one writer at a time, and breaks when two processes create it: a lock beside the file orders them."""
+def one_at_a_time(
+    uri: str, seconds: float = -1, on_wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Context that allows one writer at a time.
+
+    sqlite takes one writer at a time, and breaks when two processes create it: a lock next
+    to the file orders them.
+    """
     file = database_file(uri)
     if file is None:
         yield
@@ -133,7 +172,11 @@ def one_at_a_time(uri: str, seconds: float = -1, on_wait: Callable[[str], None] 
 def without_strays(uri: str) -> Iterator[None]:
     """MLflow makes the folder of a database as its address spells it, %25 and all: what it made so is taken away."""
     spelt = Path(uri.removeprefix(SQLITE)).parent if uri.startswith(SQLITE) and "%" in uri else None
-    strays = [] if spelt is None else [folder for folder in (spelt, *spelt.parents) if not folder.exists()]
+    strays = (
+        []
+        if spelt is None
+        else [folder for folder in (spelt, *spelt.parents) if not folder.exists()]
+    )
     try:
         yield
     finally:

@@ -26,7 +26,7 @@ class OverdueError(BaseException):
 
 @contextmanager
 def overdue(seconds: int) -> Iterator[None]:
-    """Raises OverdueError in here when the time is over, whatever call is waited for."""
+    """Context that raises OverdueError when the time is over, in any blocking call."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise OverdueError
@@ -58,28 +58,41 @@ def main(argv: list[str]) -> int:
         epilog="Exit code 0, 1 if the server cannot be reached or a record is bad, 2 for a mistake.",
     )
     parser.add_argument(
-        "run", nargs="*", help="folders or signatures of runs (default: every run of the output folder)"
+        "run",
+        nargs="*",
+        help="folders or signatures of runs (default: every run of the output folder)",
     )
     parser.add_argument(
-        "--timeout", type=_seconds, default=SECONDS, help=f"seconds that one run may take (default: {SECONDS})"
+        "--timeout",
+        type=_seconds,
+        default=SECONDS,
+        help=f"seconds that one run may take (default: {SECONDS})",
     )
-    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
     given = parser.parse_args(argv[1:])
     output_dir = Path(given.output_dir)
     folders = [find(run, output_dir) for run in given.run] or runs(output_dir)
     if not folders:
         out.print(f"no runs under {output_dir}")
         return 0
-    shown, client = mask_secrets(tracking_uri(output_dir)), None
-    pushed, bad = 0, list[str]()
+    shown = mask_secrets(tracking_uri(output_dir))
+    client = None
+    pushed = 0
+    bad = list[str]()
     for folder in track(folders, "pushing", console=out, disable=not out.is_terminal):
         left = f"{_runs(len(folders) - pushed - len(bad))} left for the next runner sync"
-        mirror = Mirror(folder, output_dir, client, given.timeout, lambda line: out.print(f"waiting  {line}"))
+        mirror = Mirror(
+            folder, output_dir, client, given.timeout, lambda line: out.print(f"waiting  {line}")
+        )
         try:
             with overdue(given.timeout):
                 is_pushed = mirror.push()
         except OverdueError:
-            complain(f"MLFLOW_TRACKING_URI={shown}: {folder} was not in after {given.timeout} s (--timeout); {left}")
+            complain(
+                f"MLFLOW_TRACKING_URI={shown}: {folder} was not in after {given.timeout} s (--timeout); {left}"
+            )
             return 1
         if is_pushed:
             pushed += 1

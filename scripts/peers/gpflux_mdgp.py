@@ -49,7 +49,8 @@ class Layers(tf.Module):
         self.specific = [self.layer(given, "specific", t) for t in range(self.T)]
         self.top = [self.layer(given, "top", t) for t in range(self.T)]
         self.likelihoods = [
-            gpflow.likelihoods.Gaussian(variance=v, variance_lower_bound=NOISE_FLOOR) for v in given["noise_variance"]
+            gpflow.likelihoods.Gaussian(variance=v, variance_lower_bound=NOISE_FLOOR)
+            for v in given["noise_variance"]
         ]
 
     def layer(self, given: dict[str, np.ndarray], name: str, g: int) -> GPLayer:
@@ -89,12 +90,19 @@ class Layers(tf.Module):
             folded = tf.reshape(features, [-1, features.shape[-1]])  # [S · n_t, P + 1]
             mean, variance = self.top[t].predict(folded)
             y = tf.tile(self.y[t], [self.S, 1])
-            total += tf.reduce_sum(self.likelihoods[t].variational_expectations(folded, mean, variance, y))
-        return total * (self.scale / self.S), tf.add_n([layer.prior_kl() for layer in self.layers()])
+            total += tf.reduce_sum(
+                self.likelihoods[t].variational_expectations(folded, mean, variance, y)
+            )
+        return total * (self.scale / self.S), tf.add_n(
+            [layer.prior_kl() for layer in self.layers()]
+        )
 
     def gradients(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The bound, its terms, and its gradients in the names and in the shapes of what was given."""
-        noise = (tf.constant(given["noise.shared"]), [tf.constant(given[f"noise.{t}"]) for t in range(self.T)])
+        noise = (
+            tf.constant(given["noise.shared"]),
+            [tf.constant(given[f"noise.{t}"]) for t in range(self.T)],
+        )
         with tf.GradientTape() as tape:
             likelihood, kl = self.terms(noise)
             bound = likelihood - kl
@@ -110,18 +118,24 @@ class Layers(tf.Module):
             return (slope / inner.gradient(value, raw)).numpy()
 
         variables = self.trainable_variables
-        gradient = dict(zip([v.ref() for v in variables], tape.gradient(bound, variables), strict=True))
+        gradient = dict(
+            zip([v.ref() for v in variables], tape.gradient(bound, variables), strict=True)
+        )
         out = {"bound": bound.numpy(), "log_likelihood": likelihood.numpy(), "kl": kl.numpy()}
         parts = {"shared": self.shared, "specific": self.specific, "top": self.top}
         for name, layers in parts.items():
             kernels = [layer.kernel.kernel for layer in layers]
             inducing = [layer.inducing_variable.inducing_variable for layer in layers]
             out[f"{name}.Z"] = np.stack([found(i.Z) for i in inducing])
-            out[f"{name}.lengthscale"] = np.stack([np.atleast_1d(found(k.lengthscales)) for k in kernels])
+            out[f"{name}.lengthscale"] = np.stack(
+                [np.atleast_1d(found(k.lengthscales)) for k in kernels]
+            )
             out[f"{name}.variance"] = np.stack([found(k.variance) for k in kernels])
             out[f"{name}.q_mean"] = np.concatenate([found(layer.q_mu).T for layer in layers])
             out[f"{name}.q_tril"] = np.concatenate([found(layer.q_sqrt) for layer in layers])
-        out["noise_variance"] = np.stack([found(likelihood.variance) for likelihood in self.likelihoods])
+        out["noise_variance"] = np.stack(
+            [found(likelihood.variance) for likelihood in self.likelihoods]
+        )
         return out
 
 

@@ -10,7 +10,8 @@ from typing import NoReturn
 
 ABSENT = 77  # exit code: there is nothing to compare with (of automake's tests: skipped)
 TARGET = "make bench-peers"
-OWN = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"  # of those that pin packages which we have newer
+# of those that pin packages which we have newer
+OWN = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
 def absent(peer: str) -> NoReturn:

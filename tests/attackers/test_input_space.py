@@ -50,8 +50,12 @@ def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(directi
 
 def test_training_sizes_in_other_units_are_refused():
     WordSpace(5).check_training_size(2.0, "flip", "spam")
-    with pytest.raises(Misfit, match=r"inference.train_eps: 1.5 is not a number of changed inputs of spam"):
+    with pytest.raises(
+        Misfit, match=r"inference.train_eps: 1.5 is not a number of changed inputs of spam"
+    ):
         WordSpace(5).check_training_size(1.5, "flip", "spam")
     BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "l2", "digits")
-    with pytest.raises(Misfit, match=r"inference.train_eps: 2 exceeds the range \[0.0, 1.0\] of an input of digits"):
+    with pytest.raises(
+        Misfit, match=r"inference.train_eps: 2 exceeds the range \[0.0, 1.0\] of an input of digits"
+    ):
         BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "linf", "digits")

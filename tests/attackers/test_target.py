@@ -24,7 +24,8 @@ def test_a_target_is_named_by_its_label():
     assert class_number("2.0", ["1", "2"], "x", "attacker.target") == 1
     assert class_number("true", ["False", "True"], "x", "attacker.target") == 1
     with pytest.raises(
-        Misfit, match=r"^attacker.target=chat: pets has classes cat, dog, emu; name one of these, or null"
+        Misfit,
+        match=r"^attacker.target=chat: pets has classes cat, dog, emu; name one of these, or null",
     ):
         class_number("chat", animals, "pets", "attacker.target")
     with pytest.raises(Misfit, match=r"^attacker.members.1.target=10: digits has classes 0 to 9; "):
@@ -33,7 +34,15 @@ def test_a_target_is_named_by_its_label():
 
 @pytest.mark.parametrize(
     ("written", "label"),
-    [(True, "true"), (False, "false"), (2.5, "2.5"), (5, 5), (5.0, 5), ("ash", "ash"), (None, None)],
+    [
+        (True, "true"),
+        (False, "false"),
+        (2.5, "2.5"),
+        (5, 5),
+        (5.0, 5),
+        ("ash", "ash"),
+        (None, None),
+    ],
 )
 def test_a_label_that_yaml_reads_as_another_kind_is_a_label(written, label):
     assert component("attacker", "pgd", target=written).target == label
@@ -46,8 +55,14 @@ def test_a_label_that_yaml_reads_as_another_kind_is_a_label(written, label):
         (["attacker=cw", "attacker.target=10"], "attacker.target=10"),
         (["attacker=square", "attacker.target=ten"], "attacker.target=ten"),
         (["attacker=apgd", "attacker.target=-1"], "attacker.target=-1"),
-        (["attacker=worst_case", "attacker.members=[fgsm,{name: square, target: 10}]"], "attacker.members.1.target=10"),
-        (["attacker=transfer", "attacker.attack={name: pgd, target: 12}"], "attacker.attack.target=12"),
+        (
+            ["attacker=worst_case", "attacker.members=[fgsm,{name: square, target: 10}]"],
+            "attacker.members.1.target=10",
+        ),
+        (
+            ["attacker=transfer", "attacker.attack={name: pgd, target: 12}"],
+            "attacker.attack.target=12",
+        ),
     ],
 )
 def test_a_target_that_is_no_class_is_refused_before_the_training(make_job, overrides, key):
@@ -74,7 +89,9 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
         load_problem(make_job(*chosen, "attacker.target=oak"), Streams(0))
     state, rng = train(job.inference, job.model, problem, 20)
     attacker = job.attacker.with_problem(problem, rng)
-    rows = security_curve(problem, job.inference.posterior(state), attacker, threat(attacker, [0.5]), rng).rows
+    rows = security_curve(
+        problem, job.inference.posterior(state), attacker, threat(attacker, [0.5]), rng
+    ).rows
     assert "target_reached" in rows
 
 
@@ -83,7 +100,9 @@ def test_a_target_is_reached_or_not_by_counting(name):
     """The share, of the rows of other classes, that are taken for the target; a worst case keeps whoever reaches it."""
     model, problem = honest(n_classes=3)
     keys = (
-        {"target": 1} if name == "pgd" else {"members": [component("attacker", n, target=1) for n in ("fgsm", "pgd")]}
+        {"target": 1}
+        if name == "pgd"
+        else {"members": [component("attacker", n, target=1) for n in ("fgsm", "pgd")]}
     )
     attacker = component("attacker", name, **keys)
     curve = security_curve(problem, model, attacker, threat(attacker, [0.2]), Streams(0))
@@ -91,7 +110,9 @@ def test_a_target_is_reached_or_not_by_counting(name):
     row, y = curve.rows.iloc[1], problem.test.y
     rng = Streams(0)
     rng.attack.set_state(rng.at("attack", 0).get_state())
-    moved = attacker.with_problem(problem, rng).perturb(Attacked(model, problem.bounds), problem.test.x, y, rng, 0.2)
+    moved = attacker.with_problem(problem, rng).perturb(
+        Attacked(model, problem.bounds), problem.test.x, y, rng, 0.2
+    )
     others = [i for i in range(len(y)) if int(y[i]) != 1]
     with torch.no_grad():
         guesses = model.predict(moved, generator()).guess
@@ -119,7 +140,9 @@ def test_what_is_equal_is_not_told_apart():
 
     problem.evaluation_chunk = 1000
     attacker = component("attacker", "fgsm")
-    checks = security_curve(problem, Rock(), attacker, threat(attacker, [0.1]), Streams(0)).checks.set_index("check")
+    checks = security_curve(
+        problem, Rock(), attacker, threat(attacker, [0.1]), Streams(0)
+    ).checks.set_index("check")
     for name in ("noise is weaker than the gradient", "the loss rises during the attack",
                  "the attack beats random signs of the same size"):  # fmt: skip
         assert checks["passed"][name] is None

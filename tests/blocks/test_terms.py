@@ -60,7 +60,8 @@ def test_waves_repeat_after_a_period(period):
     state = torch.randn(len(made.states), generator=torch.Generator().manual_seed(1), dtype=F64)
 
     assert torch.allclose(torch.linalg.matrix_power(made.G, times) @ state, state)
-    assert len(made.states) == (5 if period == 6.0 else 6)  # the last wave of an even period has no sine
+    # the last wave of an even period has no sine
+    assert len(made.states) == (5 if period == 6.0 else 6)
     w = 2 * math.pi / period
     assert moved(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist() == pytest.approx(
         [math.cos(w), -math.sin(w)]
@@ -68,7 +69,11 @@ def test_waves_repeat_after_a_period(period):
 
 
 def test_an_autoregression_remembers():
-    assert moved(terms("autoregressive", lags=3), [1.0, 2.0, 4.0], [0.5, 0.25, -1.0]).tolist() == [-3.0, 1.0, 2.0]
+    assert moved(terms("autoregressive", lags=3), [1.0, 2.0, 4.0], [0.5, 0.25, -1.0]).tolist() == [
+        -3.0,
+        1.0,
+        2.0,
+    ]
 
 
 def test_dynamic_regression_reads_standardised_regressors():

@@ -40,7 +40,13 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "diabetes": ["n_test=420"],
         "bimodal_toy": ["n_train=20", "n_test=10"],
         "binary_simulation": ["n_train=20", "n_test=10"],
-        "binarised_fashion": ["n_train=24", "n_test=6", "batch_size=4", "importance_samples=30", "offline=always"],
+        "binarised_fashion": [
+            "n_train=24",
+            "n_test=6",
+            "batch_size=4",
+            "importance_samples=30",
+            "offline=always",
+        ],
         "binarised_mnist": [
             "n_train=24",
             "n_test=6",
@@ -60,7 +66,12 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "friend_or_foe_grid": ["episodes=4"],
         "images": ["n_train=24", "n_test=6"],
         "imdb": ["n_train=24", "n_test=6", "simulated=true", "length=6", "n_words=20"],
-        "pettingzoo": ["env=runner.games:parallel_env", "kwargs={game: coin_game, size: 3}", "episodes=4", "horizon=4"],
+        "pettingzoo": [
+            "env=runner.games:parallel_env",
+            "kwargs={game: coin_game, size: 3}",
+            "episodes=4",
+            "horizon=4",
+        ],
         "reviews": ["n_train=24", "simulated=true", "length=6", "n_words=20"],
         "retail_sim": ["n_steps=30", "n_train=24"],
         "linear_simulation": ["n_train=20", "n_test=10"],
@@ -90,7 +101,13 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "sarcos_sim": ["n_train=20", "n_test=10"],
         "texts": [f"path={Path(__file__).parent.parent / 'fixtures' / 'texts.txt'}"],
         "bars": ["side=3", "n_train=12", "n_test=6", "length=8", "batch_size=4"],
-        "word_counts": ["corpus=sms_spam", "simulated=true", "n_words=12", "n_train=60", "batch_size=20"],
+        "word_counts": [
+            "corpus=sms_spam",
+            "simulated=true",
+            "n_words=12",
+            "n_train=60",
+            "batch_size=20",
+        ],
         "sms_spam": ["n_words=6", "n_train=60"],
         "spambase": ["n_train=60"],
         "stochastic_volatility": ["n_steps=12"],
@@ -194,11 +211,19 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "nuts": ["chains=3", "warmup=1", "max_depth=3"],
         "posterior_concentration": ["numbers=[4,8]", "simulations=3"],
         "stopping_rule": ["n_max=30", "width=0.5", "simulations=4"],
-        "online_beta": ["filter={name: beta_bootstrap_filter, particles: 8}", "betas=[0.0, 0.1]", "window=3"],
+        "online_beta": [
+            "filter={name: beta_bootstrap_filter, particles: 8}",
+            "betas=[0.0, 0.1]",
+            "window=3",
+        ],
         "ridge_path": ["number=3"],
         "smc2": ["filter={name: bootstrap_filter, particles: 8}", "sets=6"],
         "robustification": ["chains=2", "undefended_steps=1", "train_eps=1"],
-        "select_beta": ["filter={name: beta_bootstrap_filter, particles: 8}", "betas=[0.0, 0.1]", "share=0.5"],
+        "select_beta": [
+            "filter={name: beta_bootstrap_filter, particles: 8}",
+            "betas=[0.0, 0.1]",
+            "share=0.5",
+        ],
         "statistical_risk": ["simulations=4"],
         "vi": ["n_predict=2", "bound_samples=2"],
         "vis": ["draws=3"],
@@ -239,9 +264,18 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
     ("inference", "particle_mcmc", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
-    ("inference", "extended_kalman", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
-    ("inference", "extended_rts_smoother", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
-    ("inference", "unscented_kalman", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
+    ("inference", "extended_kalman", "sequence"): {
+        "dataset": "nonlinear_growth",
+        "model": "nonlinear_growth",
+    },
+    ("inference", "extended_rts_smoother", "sequence"): {
+        "dataset": "nonlinear_growth",
+        "model": "nonlinear_growth",
+    },
+    ("inference", "unscented_kalman", "sequence"): {
+        "dataset": "nonlinear_growth",
+        "model": "nonlinear_growth",
+    },
     ("attacker", "regulator", "game"): {"dataset": "data_sharing"},
     ("attacker", "together", "game"): {"dataset": "blotto"},
     ("dataset", "tan", "sequence"): {"model": "tan"},
@@ -279,7 +313,8 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "stopping_rule", "unlabelled"): {"dataset": "tosses"},
     ("model", "beta_bernoulli", "unlabelled"): {"dataset": "tosses"},
     **{
-        ("dataset", name, "unlabelled"): {"model": "vae"} for name in ("binarised_fashion", "binarised_mnist", "images")
+        ("dataset", name, "unlabelled"): {"model": "vae"}
+        for name in ("binarised_fashion", "binarised_mnist", "images")
     },
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch_gp", "supervised"): {"dataset": "multitask_toy"},
@@ -291,7 +326,8 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
 
 # Keys of partners that a component cannot do without.
 WITH: dict[tuple[str, str], dict[str, list[str]]] = {
-    ("model", "dvae"): {"inference": ["gradient=disarm"]},  # nothing that needs noise to be differentiable
+    # nothing that needs noise to be differentiable
+    ("model", "dvae"): {"inference": ["gradient=disarm"]},
 }
 
 
@@ -337,7 +373,9 @@ def small(role: str, name: str) -> list[str]:
     fields = registry.get(role, name).model_fields
     if role == "inference":
         said = {key.split("=")[0] for key in keys}
-        keys += [key for key in CHAINS if key.split("=")[0] in fields and key.split("=")[0] not in said]
+        keys += [
+            key for key in CHAINS if key.split("=")[0] in fields and key.split("=")[0] not in said
+        ]
     domain = vars(registry.get(role, name)).get("domain", "continuous")
     if (
         role == "attacker"
@@ -364,7 +402,8 @@ def made(role: str, name: str, asked: tuple[str, ...] = ()) -> Component:
     """A small component by itself, as its YAML and ``small`` have it, and what others ask of it."""
     values: dict = OmegaConf.to_container(OmegaConf.load(CONF / role / f"{name}.yaml"))  # type: ignore[assignment]
     values |= {
-        key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in [*small(role, name), *asked])
+        key: yaml.safe_load(value)
+        for key, value in (pair.split("=", 1) for pair in [*small(role, name), *asked])
     }
     return build_component(role, fill_in(role, values, role), role)
 
@@ -388,8 +427,13 @@ def found(kind: str, **fixed: str) -> Run:
     choices = [[fixed[role]] if role in fixed else ordered(role) for role in REQUIRED]
     of_kind = [name for name in choices[0] if registry.get("dataset", name).kind == kind]
     attackers = [fixed["attacker"]] if "attacker" in fixed else [None, *ordered("attacker")]
-    for attacker, dataset, model, inference in itertools.product(attackers, of_kind, choices[1], choices[2]):
-        if kind not in registry.get("model", model).kinds or kind not in registry.get("inference", inference).kinds:
+    for attacker, dataset, model, inference in itertools.product(
+        attackers, of_kind, choices[1], choices[2]
+    ):
+        if (
+            kind not in registry.get("model", model).kinds
+            or kind not in registry.get("inference", inference).kinds
+        ):
             continue
         if fits(dataset, model, inference, attacker):
             named = dict(zip(REQUIRED, (dataset, model, inference), strict=True)) | (

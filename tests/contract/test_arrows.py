@@ -64,7 +64,9 @@ def test_components_never_import_runner_and_maths_nothing_else():
         assert not [m for m in imports if m.split(".")[0] == "runner"], path
         if path.parent.name == "maths":
             allowed = ("components.maths", "components.trouble")
-            assert not [m for m in imports if m.startswith("components.") and not m.startswith(allowed)], path
+            assert not [
+                m for m in imports if m.startswith("components.") and not m.startswith(allowed)
+            ], path
 
 
 def test_nothing_is_asked_for_by_a_literal_name():

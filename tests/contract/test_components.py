@@ -27,20 +27,30 @@ def test_yaml_and_class_agree(role, name):
     assert path.exists(), f"{role} {name} has no YAML"
     values = OmegaConf.to_container(OmegaConf.load(path))
     assert values["name"] == name
-    assert set(values) == cls.yaml_keys(), "the YAML holds every key of the class and of its threat, and no other"
-    assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], "defaults live in the YAML alone"
+    assert set(values) == cls.yaml_keys(), (
+        "the YAML holds every key of the class and of its threat, and no other"
+    )
+    assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], (
+        "defaults live in the YAML alone"
+    )
     if "???" not in values.values():
         # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
         build_component(role, fill_in(role, values, role), role)
     bases = tuple((vars(roles) | vars(attackers))[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)
-    between = [c for c in cls.__mro__[1:] if issubclass(c, bases) and c not in bases and "[" not in c.__name__]
+    between = [
+        c
+        for c in cls.__mro__[1:]
+        if issubclass(c, bases) and c not in bases and "[" not in c.__name__
+    ]
     assert all(not hasattr(c, "offers" if role == "model" else "nothing") for c in between), (
         "no inheritance deeper than one"
     )
 
 
-@pytest.mark.parametrize(("role", "path"), [(r, p) for r in registry.ROLES for p in (ROOT / "conf" / r).glob("*.yaml")])
+@pytest.mark.parametrize(
+    ("role", "path"), [(r, p) for r in registry.ROLES for p in (ROOT / "conf" / r).glob("*.yaml")]
+)
 def test_every_yaml_has_its_class_and_comments(role, path):
     assert path.stem in registry.names(role)
     # Its own, or that of a class which several components share.

@@ -11,7 +11,11 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-LINES = [line for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
+LINES = [
+    line
+    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    if line[:1] != "#"
+]
 
 
 def test_the_lock_is_names_and_versions_alone():
@@ -31,7 +35,15 @@ def test_the_lock_has_all_that_is_asked_for():
 def test_setup_installs_the_lock():
     installs = re.findall(r"pip install (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
     own = "-r scripts/peers/requirements.txt"  # peers that pin what we have newer: locked there
-    assert all("-c requirements.lock" in words or own in words for words in installs if "--upgrade pip" not in words)
-    peers = [line for line in (ROOT / "scripts/peers/requirements.txt").read_text().splitlines() if line[0] != "#"]
+    assert all(
+        "-c requirements.lock" in words or own in words
+        for words in installs
+        if "--upgrade pip" not in words
+    )
+    peers = [
+        line
+        for line in (ROOT / "scripts/peers/requirements.txt").read_text().splitlines()
+        if line[0] != "#"
+    ]
     assert peers
     assert all("==" in line for line in peers)

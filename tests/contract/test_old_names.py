@@ -13,7 +13,9 @@ from runner.compose.build import _declare
 
 @pytest.mark.parametrize(("old", "new"), FUNCTIONS["components.inference.chains"].items())
 def test_an_old_function_is_the_new_one(old, new):
-    with pytest.warns(FutureWarning, match=rf"chains\.{old} is now components\.inference\.chains\.{new}"):
+    with pytest.warns(
+        FutureWarning, match=rf"chains\.{old} is now components\.inference\.chains\.{new}"
+    ):
         assert getattr(chains, old) is vars(chains)[new]
 
 

@@ -52,4 +52,7 @@ def test_a_key_that_the_method_lacks_is_not_offered():
     error = NumericalTrouble("chains [0] left the finite numbers", "lower inference.step_size")
     keeps, lacks = component("inference", "mala"), component("inference", "gibbs")
     assert locate_trouble(error, 1, 0, keeps).mend == "lower inference.step_size"
-    assert locate_trouble(error, 1, 0, lacks).mend == "check the scales of the data and of the model's prior"
+    assert (
+        locate_trouble(error, 1, 0, lacks).mend
+        == "check the scales of the data and of the model's prior"
+    )

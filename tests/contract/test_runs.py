@@ -24,7 +24,9 @@ def kept(state: object, rng: Streams) -> tuple[str, dict[str, torch.Tensor]]:
     return json.dumps(taken.skeleton), taken.tensors | taken.traces
 
 
-def assert_same(one: tuple[str, dict[str, torch.Tensor]], other: tuple[str, dict[str, torch.Tensor]]) -> None:
+def assert_same(
+    one: tuple[str, dict[str, torch.Tensor]], other: tuple[str, dict[str, torch.Tensor]]
+) -> None:
     assert one[0] == other[0]
     assert one[1].keys() == other[1].keys()
     for name, tensor in one[1].items():
@@ -44,7 +46,10 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     assert problem.kind == job.dataset.poses()
     built = job.model.build(problem, rng)
     assert missing(built, job.model.capabilities()) == [], "a model does not offer what it says"
-    assert missing(built, inference.required_capabilities(problem.kind, job.model.capabilities())) == []
+    assert (
+        missing(built, inference.required_capabilities(problem.kind, job.model.capabilities()))
+        == []
+    )
 
     state = inference.init(built, problem, rng)
     seen = list(problem.batches(inference.sees, rng, 0, STEPS))
@@ -84,7 +89,13 @@ def test_every_word_is_a_protocol_that_somebody_asks_for():
     """A capability that no inference needs and no other part reads would be a promise to nobody."""
     from components import registry
 
-    needed = {word for name in registry.names("inference") for word in registry.get("inference", name).needs}
-    offered = {word for name in registry.names("model") for word in registry.get("model", name).offers}
+    needed = {
+        word
+        for name in registry.names("inference")
+        for word in registry.get("inference", name).needs
+    }
+    offered = {
+        word for name in registry.names("model") for word in registry.get("model", name).offers
+    }
     assert needed <= set(CAPABILITIES)
     assert offered <= set(CAPABILITIES)

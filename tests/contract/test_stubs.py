@@ -12,7 +12,11 @@ from components.contracts.posteriors import POSTERIORS
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
-PAIRS = [pytest.param(run, id=str(run)) for name in registry.names("inference") for run in runs_of("inference", name)]
+PAIRS = [
+    pytest.param(run, id=str(run))
+    for name in registry.names("inference")
+    for run in runs_of("inference", name)
+]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -52,7 +52,9 @@ def test_rows_seen_stay_what_they_were():
     assert seen.tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize("row", [torch.zeros(3), torch.zeros(()), torch.zeros(2, dtype=torch.float64)])
+@pytest.mark.parametrize(
+    "row", [torch.zeros(3), torch.zeros(()), torch.zeros(2, dtype=torch.float64)]
+)
 def test_a_row_unlike_the_others_is_refused(row):
     trace = Trace()
     trace.append(torch.zeros(2))

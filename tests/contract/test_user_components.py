@@ -162,11 +162,16 @@ def test_a_wrong_return_is_one_line(component, method, given, returned, said):
 
 def test_what_is_right_passes():
     assert made("inference", Method, returns=ONE).init(None, None, None) is ONE
-    state, info = made("inference", Method, returns=(ONE, {"a": np.float32(1), "b": X, "c": 2})).step(ONE, None, None)
+    state, info = made(
+        "inference", Method, returns=(ONE, {"a": np.float32(1), "b": X, "c": 2})
+    ).step(ONE, None, None)
     assert state is ONE
     assert set(info) == {"a", "b", "c"}
     assert made("attacker", Attack, returns=X + 1).perturb(None, X, X, None, 0.1).sum() == 6
-    assert made("attacker", Player, returns=torch.ones(5).long()).act(None, OTHER, None).tolist() == [1] * 5
+    assert (
+        made("attacker", Player, returns=torch.ones(5).long()).act(None, OTHER, None).tolist()
+        == [1] * 5
+    )
 
 
 def raises(error):
@@ -183,11 +188,23 @@ def raises(error):
         (raises(SystemExit(0)), r"step: SystemExit: it ends the process \(0\)"),
         (lambda: os._exit(0), r"step: SystemExit: it ends the process \(os._exit\(0\)\)"),
         (lambda: os.abort(), r"step: SystemExit: it ends the process \(os.abort\(\)\)"),
-        (lambda: os.execv("/bin/true", ["true"]), r"step: SystemExit: it ends the process \(os.execv\("),
-        (lambda: os.execlp("true", "true"), r"step: SystemExit: it ends the process \(os.execve?\("),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), r"step: SystemExit: it ends the process \(os.kill\("),
+        (
+            lambda: os.execv("/bin/true", ["true"]),
+            r"step: SystemExit: it ends the process \(os.execv\(",
+        ),
+        (
+            lambda: os.execlp("true", "true"),
+            r"step: SystemExit: it ends the process \(os.execve?\(",
+        ),
+        (
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+            r"step: SystemExit: it ends the process \(os.kill\(",
+        ),
         (raises(GeneratorExit()), "step: GeneratorExit"),
-        (lambda: torch.rand(1), "step draws from PyTorch's global stream, or seeds it; give a generator of rng"),
+        (
+            lambda: torch.rand(1),
+            "step draws from PyTorch's global stream, or seeds it; give a generator of rng",
+        ),
         (lambda: torch.manual_seed(3), "step draws from PyTorch's global stream, or seeds it"),
         (lambda: np.random.rand(), "step draws from NumPy's global stream"),
         (random.random, "step draws from Python's global stream"),
@@ -203,7 +220,10 @@ def test_what_a_step_does_wrong_is_one_line(does, said):
 
 def test_a_state_of_another_precision_is_refused():
     half = (State(ONE.x.half()), {})
-    with pytest.raises(Misfit, match=r"step returns state.x as torch.float16, it was given torch.float(32|64); keep"):
+    with pytest.raises(
+        Misfit,
+        match=r"step returns state.x as torch.float16, it was given torch.float(32|64); keep",
+    ):
         made("inference", Method, returns=half).step(ONE, None, None)
 
 
@@ -214,7 +234,10 @@ def test_a_keyboard_interrupt_of_the_users_own_is_an_error_where_signals_are_not
     with pytest.raises(KeyboardInterrupt):
         step(ONE, None, None)
     twice = made(
-        "inference", Method, does=lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in "ab"], returns=(ONE, {})
+        "inference",
+        Method,
+        does=lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in "ab"],
+        returns=(ONE, {}),
     )
     with noted_signals(), pytest.raises(KeyboardInterrupt):
         twice.step(ONE, None, None)
@@ -235,7 +258,9 @@ def test_draws_inside_a_fork_are_a_components_own_and_our_errors_stay_what_they_
 
 def variant(base: type, **declared) -> type:
     return type(base)(
-        "Mine", (base,), {"__module__": __name__, "__annotations__": dict.fromkeys(declared, ClassVar), **declared}
+        "Mine",
+        (base,),
+        {"__module__": __name__, "__annotations__": dict.fromkeys(declared, ClassVar), **declared},
     )
 
 
@@ -291,24 +316,31 @@ HEAD = (
 
 def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(registered, monkeypatch):
     yaml = registered(
-        HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n", "name: wrong_one\nlr: 0.1\nlrr: 2\n"
+        HEAD + "class Mine(Inference):\n    lr: float\n    steps: int\n",
+        "name: wrong_one\nlr: 0.1\nlrr: 2\n",
     )
     import_plugins(["mine_to_be_wrong"])
-    with pytest.raises(ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"):
+    with pytest.raises(
+        ConfigError, match=r"inference=wrong_one \(mine_to_be_wrong.py, line 3\): Mine has no init"
+    ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
     monkeypatch.setattr("runner.compose.build.check_declared", lambda *_: None)
     with pytest.raises(
-        ConfigError, match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it"
+        ConfigError,
+        match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it",
     ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
     monkeypatch.setattr("runner.conf_folders.find", lambda *_: yaml)
     with pytest.raises(
-        ConfigError, match=r"wrong_one.yaml: lrr: unknown key of inference=wrong_one, did you mean lr\?"
+        ConfigError,
+        match=r"wrong_one.yaml: lrr: unknown key of inference=wrong_one, did you mean lr\?",
     ):
         refuse_unknown_defaults("inference", "wrong_one", ["lrr"], {"lr", "name"})
 
 
-@pytest.mark.parametrize("leaves", ["import sys\nsys.exit(0)\n", "import os\nos._exit(0)\n", "raise SystemExit\n"])
+@pytest.mark.parametrize(
+    "leaves", ["import sys\nsys.exit(0)\n", "import os\nos._exit(0)\n", "raise SystemExit\n"]
+)
 def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
     registered(leaves)
     with pytest.raises(ConfigError, match=r"plugins: .*mine_to_be_wrong.py, line \d: SystemExit"):
@@ -319,5 +351,8 @@ def test_a_module_that_ends_the_process_is_one_line(registered, leaves):
 def test_a_plug_in_without_a_base_is_one_line(registered):
     registered(HEAD + "class Mine:\n    pass\n")
     import_plugins(["mine_to_be_wrong"])
-    with pytest.raises(ConfigError, match=r"inference=wrong_one: mine_to_be_wrong.Mine derives from none of Inference"):
+    with pytest.raises(
+        ConfigError,
+        match=r"inference=wrong_one: mine_to_be_wrong.Mine derives from none of Inference",
+    ):
         build_component("inference", {"name": "wrong_one"}, "inference")

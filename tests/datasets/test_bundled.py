@@ -23,5 +23,7 @@ def test_diabetes_is_scikit_learns():
 
 def test_photographs_are_scikit_learns_and_matplotlibs():
     hopper = image.imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
-    for ours, theirs in zip(read_photographs(), [*load_sample_images().images, hopper], strict=True):
+    for ours, theirs in zip(
+        read_photographs(), [*load_sample_images().images, hopper], strict=True
+    ):
         np.testing.assert_array_equal(ours, theirs)

@@ -35,12 +35,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.asked.append(self.path)
-        body = {"/good": CONTENT, "/other": b"<html>log in first</html>", "/short": CONTENT[: len(CONTENT) // 2]}.get(
-            self.path
-        )
+        body = {
+            "/good": CONTENT,
+            "/other": b"<html>log in first</html>",
+            "/short": CONTENT[: len(CONTENT) // 2],
+        }.get(self.path)
         self.send_response(200 if body else 404)
         # A connection that breaks half-way: more is promised than sent.
-        self.send_header("Content-Length", str(len(CONTENT) if self.path == "/short" else len(body or b"")))
+        self.send_header(
+            "Content-Length", str(len(CONTENT) if self.path == "/short" else len(body or b""))
+        )
         self.end_headers()
         self.wfile.write(body or b"")
 
@@ -97,12 +101,17 @@ def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
         assert file.sha256 or file.content_sha256 or file.git_blob or file.numbers_sha256
         # london_air is made from thousands of files, which no address offers as one; other copies of year are other archives
         if file.dataset not in {"london_air", "year"}:
-            assert len({url.split("/")[2] for url in file.urls}) >= 2, "mirrors are on different hosts"
+            assert len({url.split("/")[2] for url in file.urls}) >= 2, (
+                "mirrors are on different hosts"
+            )
         assert file.path.startswith(f"{file.dataset}/")
         assert file.licence
         assert file.source
         assert file.bytes > 0
-    assert {f.path for f in files.catalogue()} >= {"sarcos/sarcos_inv.mat", "sarcos/sarcos_inv_test.mat"}
+    assert {f.path for f in files.catalogue()} >= {
+        "sarcos/sarcos_inv.mat",
+        "sarcos/sarcos_inv_test.mat",
+    }
 
 
 def test_numbers_are_the_same_however_they_are_written(tmp_path):
@@ -124,7 +133,9 @@ def test_numbers_are_the_same_however_they_are_written(tmp_path):
 
 def test_git_blob_is_what_git_computes(tmp_path):
     path = put(tmp_path)
-    computed = subprocess.run(["git", "hash-object", path], capture_output=True, text=True, check=True).stdout.strip()
+    computed = subprocess.run(
+        ["git", "hash-object", path], capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert computed == GIT_BLOB
     files.verify(path, replace(FILE, sha256=None, git_blob=computed))
 
@@ -200,7 +211,9 @@ def test_a_silent_network_costs_seconds(tmp_path, monkeypatch):
     started = time.monotonic()
     with pytest.raises(DataUnavailable, match="no connection"):
         files.locate(tmp_path, FILE.path)
-    assert time.monotonic() - started < 1.5, "all six are tried at once, and none is waited for longer than the limit"
+    assert time.monotonic() - started < 1.5, (
+        "all six are tried at once, and none is waited for longer than the limit"
+    )
 
 
 def test_a_server_that_stalls_is_given_up(tmp_path, monkeypatch):
@@ -215,7 +228,8 @@ def test_connections_are_probed_at_the_proxy_when_there_is_one(tmp_path, monkeyp
     """Behind a proxy the hosts themselves cannot be reached; the test server plays the proxy."""
     monkeypatch.setenv("http_proxy", server.address)
     listed(monkeypatch, "http://unreachable.invalid/good")
-    with pytest.raises(DataUnavailable, match="HTTP 404"):  # it was asked for the whole address, which it does not know
+    # it was asked for the whole address, which it does not know
+    with pytest.raises(DataUnavailable, match="HTTP 404"):
         files.locate(tmp_path, FILE.path)
     assert server.asked == ["http://unreachable.invalid/good"]
 
@@ -254,7 +268,11 @@ def test_gzip_content_counts_however_it_was_compressed(tmp_path):
     for level in (1, 9):
         files.verify(put(tmp_path / str(level), gzip.compress(CONTENT, level, mtime=level)), file)
     compressed = gzip.compress(CONTENT)
-    for torn in (CONTENT, compressed[: len(compressed) // 2], compressed[:40] + b"????" + compressed[44:]):
+    for torn in (
+        CONTENT,
+        compressed[: len(compressed) // 2],
+        compressed[:40] + b"????" + compressed[44:],
+    ):
         with pytest.raises(DamagedFile, match="sha256 of the content expected"):
             files.verify(put(tmp_path / "torn", torn), file)
 
@@ -295,7 +313,9 @@ def _locate(folder: Path, address: str, results) -> None:
 def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    processes = [context.Process(target=_locate, args=(tmp_path, server.address, results)) for _ in range(4)]
+    processes = [
+        context.Process(target=_locate, args=(tmp_path, server.address, results)) for _ in range(4)
+    ]
     for process in processes:
         process.start()
     assert [results.get(timeout=30) for _ in processes] == [True] * 4
@@ -311,7 +331,9 @@ def test_data_lists_fetches_and_verifies(tmp_path, monkeypatch, server, capsys):
     assert data.main(["data", "list", *folder]) == 0
     assert "toy/file.bin\t128.0 kB\tnot here: runner data fetch toy" in capsys.readouterr().out
     assert data.main(["data", "fetch", "toy", *folder]) == 0
-    assert f"toy/file.bin: downloaded to {tmp_path / 'toy'}, checksum fits" in capsys.readouterr().out
+    assert (
+        f"toy/file.bin: downloaded to {tmp_path / 'toy'}, checksum fits" in capsys.readouterr().out
+    )
     assert data.main(["data", "fetch", "all", *folder]) == 0
     assert "already in" in capsys.readouterr().out
     assert data.main(["data", "verify", *folder]) == 0
@@ -350,10 +372,15 @@ def test_data_dir_is_the_one_that_runs_use(monkeypatch):
 
     config = Path(__file__).parents[2] / "conf" / "config.yaml"
     for value in (None, "/somewhere"):
-        monkeypatch.setenv("RUNNER_DATA_DIR", value) if value else monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
+        monkeypatch.setenv("RUNNER_DATA_DIR", value) if value else monkeypatch.delenv(
+            "RUNNER_DATA_DIR", raising=False
+        )
         assert str(data.default_data_dir()) == OmegaConf.load(config).data_dir
 
 
 def test_data_imports_neither_torch_nor_a_download_library():
     code = "import runner.system.data, sys; print([m for m in ('torch', 'requests', 'pooch', 'pydantic') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+        == "[]"
+    )

@@ -27,7 +27,9 @@ OWN = {"my_sales", "houses", "my_experiment", "my_table", "my_sampler"}
 
 def one_run(words: tuple[str, ...]) -> list[str]:
     """The overrides of the first run of a command line, without flags and without what is a sweep's alone."""
-    given = [word for word in words if "=" in word and not word.startswith(("--", "hydra/", "hydra."))]
+    given = [
+        word for word in words if "=" in word and not word.startswith(("--", "hydra/", "hydra."))
+    ]
     found = []
     for word, override in zip(given, OverridesParser.create().parse_overrides(given), strict=True):
         value = override.value()
@@ -40,7 +42,11 @@ def one_run(words: tuple[str, ...]) -> list[str]:
 
 
 def of_own_files(command: Printed) -> bool:
-    return command.own or "--config-dir" in command.words or any(word.split("=")[-1] in OWN for word in command.words)
+    return (
+        command.own
+        or "--config-dir" in command.words
+        or any(word.split("=")[-1] in OWN for word in command.words)
+    )
 
 
 def test_there_are_as_many_as_one_sees():
@@ -50,8 +56,11 @@ def test_there_are_as_many_as_one_sees():
 
 def test_every_run_composes():
     wrong = []
-    for overrides, command in {tuple(one_run(c.words)): c for c in RUNS if not of_own_files(c)}.items():
-        if len(overrides) == 1 and overrides[0].startswith("+experiment="):  # tests/experiments compose them all
+    for overrides, command in {
+        tuple(one_run(c.words)): c for c in RUNS if not of_own_files(c)
+    }.items():
+        # tests/experiments compose them all
+        if len(overrides) == 1 and overrides[0].startswith("+experiment="):
             wrong += [str(command)] * (overrides[0].partition("=")[2] not in options("experiment"))
             continue
         try:
@@ -63,7 +72,12 @@ def test_every_run_composes():
 
 def test_every_sub_command_knows_what_it_is_asked():
     wrong = []
-    launched = {after for c in ALL for before, after in zip(c.words, c.words[1:], strict=False) if before == "--as"}
+    launched = {
+        after
+        for c in ALL
+        for before, after in zip(c.words, c.words[1:], strict=False)
+        if before == "--as"
+    }
     for command in ALL:
         name, *words = command.words
         if name not in COMMANDS:
@@ -72,7 +86,9 @@ def test_every_sub_command_knows_what_it_is_asked():
         if any(w.isupper() for w in plain):  # `runner study --plugin MODULE`: a form, not a command
             continue
         known = {option for option, _ in options_of(COMMANDS[name][0])} | {"--help"}
-        wrong += [f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in known]
+        wrong += [
+            f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in known
+        ]
         if name in ("study", "report", "rerun") and plain and plain[0] not in OWN | launched:
             load_study(plain[0])
         elif name == "show" and "/" in (plain or [""])[0]:
@@ -86,7 +102,11 @@ def test_every_sub_command_knows_what_it_is_asked():
 # ---- run --------------------------------------------------------------------------------------------------------------
 def smoke_form(command: Printed) -> list[str]:
     """The same run in seconds: an experiment has its smoke overrides, what is composed by hand gets a few steps."""
-    words = [w for w in one_run(command.words) if w.partition("=")[0] not in ("replicates", "dataset.n_train", "smoke")]
+    words = [
+        w
+        for w in one_run(command.words)
+        if w.partition("=")[0] not in ("replicates", "dataset.n_train", "smoke")
+    ]
     steps = next((w for w in words if w.startswith("steps=") and w != "steps=1"), None)
     if steps is not None:
         words.remove(steps)
@@ -95,9 +115,14 @@ def smoke_form(command: Printed) -> list[str]:
 
 
 def call(words: list[str], folder) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([".", str(ROOT)]), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
+        "OMP_NUM_THREADS": "1",
+    }
     command = [sys.executable, "-m", "runner.cli", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
 
 
 @pytest.mark.slow
@@ -120,6 +145,8 @@ def test_a_method_made_by_new(tmp_path):
     page = ROOT / "docs" / "tutorials" / "your_method.md"
     for command in (c for c in ALL if c.page == page and "my_sampler" in " ".join(c.words)):
         done = call(
-            list(command.words) + ([] if command.words[0] in COMMANDS else ["smoke=true", "tracking=false"]), tmp_path
+            list(command.words)
+            + ([] if command.words[0] in COMMANDS else ["smoke=true", "tracking=false"]),
+            tmp_path,
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr

@@ -36,7 +36,10 @@ def test_entropy_and_ece_are_scored_at_every_size(ensemble):
         assert scores[f"robust_entropy/eps={eps:.2f}"] == rows["entropy"][eps]
         assert scores[f"robust_ece/eps={eps:.2f}"] == rows["ece"][eps]
     assert scores["robust_ece"] == rows["ece"][0.15]
-    probs, y = posterior.predict(problem.test.x, torch.Generator()).probs[:, 0], problem.test.y[:, 0]
+    probs, y = (
+        posterior.predict(problem.test.x, torch.Generator()).probs[:, 0],
+        problem.test.y[:, 0],
+    )
     assert scores["entropy"] == pytest.approx(float(-(probs * probs.log()).sum(1).mean()))
     clean = expected_calibration_error(probs.amax(1), probs.argmax(1) == y)
     assert rows["ece"][0.0] == pytest.approx(float(clean))
@@ -58,11 +61,17 @@ def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "victim", [[], ["inference=deep_ensemble", "model.prior_std=1.0"]], ids=["sgld", "deep_ensemble"]
+    "victim",
+    [[], ["inference=deep_ensemble", "model.prior_std=1.0"]],
+    ids=["sgld", "deep_ensemble"],
 )
 def test_experiment_learns_and_expectation_makes_the_attack_stronger(make_job, victim):
     results = {
-        expectation: run(make_job("+experiment=bayesian_security", *victim, f"attacker.expectation={expectation}"))[1]
+        expectation: run(
+            make_job(
+                "+experiment=bayesian_security", *victim, f"attacker.expectation={expectation}"
+            )
+        )[1]
         for expectation in ("predictive", "single_draw")
     }
     for result in results.values():

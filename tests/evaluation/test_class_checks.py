@@ -32,7 +32,10 @@ class Fixed:
 
 
 def verdicts(problem, logits, declared=False):
-    return {c.name: (c.passed, c.detail) for c in class_checks(problem, Fixed(logits), Streams(0), declared)}
+    return {
+        c.name: (c.passed, c.detail)
+        for c in class_checks(problem, Fixed(logits), Streams(0), declared)
+    }
 
 
 def good(problem):
@@ -137,7 +140,9 @@ class NotYet(OfProbabilities):
 
 
 def test_a_model_of_a_plug_in_is_examined_before_it_learns():
-    with pytest.raises(Misfit, match=r"model=mine: every row of its logits sums to one, .* give their logarithms"):
+    with pytest.raises(
+        Misfit, match=r"model=mine: every row of its logits sums to one, .* give their logarithms"
+    ):
         examine_model(OfProbabilities(), classes(), "model=mine")
     for model in (OfLogits(), NotYet(), object()):
         examine_model(model, classes(), "model=mine")

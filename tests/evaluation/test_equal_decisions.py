@@ -27,7 +27,9 @@ class Scaled:
         self.scale = scale
 
     def predict(self, x, g):
-        return Categorical(self.scale * ((x @ self.w.T + self.a).relu() @ self.v.T + self.b)[None, :, None])
+        return Categorical(
+            self.scale * ((x @ self.w.T + self.a).relu() @ self.v.T + self.b)[None, :, None]
+        )
 
 
 @cache
@@ -36,11 +38,15 @@ def digits(n_test: int, steps: int = 100, seed: int = 0):
     problem, _ = load("digits", n_test=n_test)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        net = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)).double()
+        net = torch.nn.Sequential(
+            torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
+        ).double()
         adam = torch.optim.Adam(net.parameters(), lr=0.01)
         for _ in range(steps):
             adam.zero_grad()
-            torch.nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
+            torch.nn.functional.cross_entropy(
+                net(problem.train.x), problem.train.y[:, 0]
+            ).backward()
             adam.step()
     return problem, [p.detach() for p in net.parameters()]
 
@@ -48,12 +54,18 @@ def digits(n_test: int, steps: int = 100, seed: int = 0):
 def curve(name, norm, scale, dtype, keys, n_test=200, steps=100):
     """Robust accuracies by ε, and the checks that failed."""
     problem, weights = digits(n_test, steps)
-    train, test = (Batch(b.x.to(dtype), b.y, b.mask, b.scale) for b in (problem.train, problem.test))
+    train, test = (
+        Batch(b.x.to(dtype), b.y, b.mask, b.scale) for b in (problem.train, problem.test)
+    )
     problem = replace(problem, train=train, test=test)
     attacker = component("attacker", name, **keys)
-    found = security_curve(problem, Scaled(weights, scale, dtype), attacker, threat(attacker, SIZES[norm]), Streams(0))
+    found = security_curve(
+        problem, Scaled(weights, scale, dtype), attacker, threat(attacker, SIZES[norm]), Streams(0)
+    )
     failed = [
-        check for check, passed in zip(found.checks["check"], found.checks["passed"], strict=True) if passed is False
+        check
+        for check, passed in zip(found.checks["check"], found.checks["passed"], strict=True)
+        if passed is False
     ]
     return found.rows["accuracy"].tolist(), failed
 
@@ -63,7 +75,9 @@ def check_equal(name, norm, scales, dtypes, keys, n_test=200):
     accuracies = torch.tensor([rows for rows, _ in curves.values()], dtype=F64)
     spread = accuracies.amax(0) - accuracies.amin(0)
     assert float(spread.max()) <= 0.01 + 1e-9, {key: rows for key, (rows, _) in curves.items()}
-    assert not any(failed for _, failed in curves.values()), {key: failed for key, (_, failed) in curves.items()}
+    assert not any(failed for _, failed in curves.values()), {
+        key: failed for key, (_, failed) in curves.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -119,7 +133,10 @@ def test_attacks_made_of_others_find_equal_curves_at_every_scale(name, norm):
             "inference": component("inference", "map", lr=0.02),
             "training_steps": 100,
         },
-        "worst_case": {"norm": norm, "members": [part("fgsm", norm), part("pgd", norm, steps=10), *black_box]},
+        "worst_case": {
+            "norm": norm,
+            "members": [part("fgsm", norm), part("pgd", norm, steps=10), *black_box],
+        },
         "autoattack": {"norm": norm, "members": [*standard(norm), *black_box]},
     }[name]
     check_equal(name, norm, SCALES, [F32, F64], keys)
@@ -133,4 +150,6 @@ def test_every_attack_finds_equal_curves_at_every_scale(name, norm, keys):
 
 def test_slopes_below_the_squares_of_float32_still_lead():
     """A network whose gradients are of size 1e-25 is attacked as one whose gradients are of size 1."""
-    check_equal("pgd", "l2", [1.0, 1e-25], [F32], {"norm": "l2", "steps": 10, "criterion": "margin"})
+    check_equal(
+        "pgd", "l2", [1.0, 1e-25], [F32], {"norm": "l2", "steps": 10, "criterion": "margin"}
+    )

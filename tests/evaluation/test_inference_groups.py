@@ -79,7 +79,9 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
     tree = inference_groups(data, draws_of(mean, covariance, n=5_000), Streams(0))
     theta = tree["posterior"]["a"].values, tree["posterior"]["b"].values
     mu = theta[0][..., None] + theta[1][..., None] * x[:, 0].numpy()
-    literal = -0.5 * ((y[:, 0].numpy() - mu) / SIGMA) ** 2 - math.log(SIGMA * math.sqrt(2 * math.pi))
+    literal = -0.5 * ((y[:, 0].numpy() - mu) / SIGMA) ** 2 - math.log(
+        SIGMA * math.sqrt(2 * math.pi)
+    )
     np.testing.assert_allclose(tree["log_likelihood"]["y"].values, literal, rtol=1e-12)
     np.testing.assert_array_equal(tree["observed_data"]["y"].values, y[:, 0].numpy())
     assert tree["log_likelihood"]["y"].dims == ("chain", "draw", "row")
@@ -88,13 +90,19 @@ def test_leave_one_out_of_a_regression_is_the_exact_one():
         others = torch.arange(N) != i
         m, C, _ = exact(x[others], y[others])
         variance = X[i] @ C @ X[i] + SIGMA**2
-        left_out.append(float(-0.5 * (torch.log(2 * torch.pi * variance) + (y[i, 0] - X[i] @ m) ** 2 / variance)))
+        left_out.append(
+            float(
+                -0.5 * (torch.log(2 * torch.pi * variance) + (y[i, 0] - X[i] @ m) ** 2 / variance)
+            )
+        )
     found = arviz_stats.loo(tree, pointwise=True)
     assert float(found.elpd) == pytest.approx(sum(left_out), abs=0.05)
     np.testing.assert_allclose(found.elpd_i.values, left_out, atol=0.03)
     predictive = tree["posterior_predictive"]["y"].values
     np.testing.assert_allclose(predictive.mean((0, 1)), (X @ mean).numpy(), atol=0.06)
-    np.testing.assert_allclose(predictive.var((0, 1)), ((X @ covariance) * X).sum(1).numpy() + SIGMA**2, rtol=0.12)
+    np.testing.assert_allclose(
+        predictive.var((0, 1)), ((X @ covariance) * X).sum(1).numpy() + SIGMA**2, rtol=0.12
+    )
     worse = inference_groups(data, draws_of(mean + 1, covariance, n=5_000), Streams(0))
     assert list(arviz_stats.compare({"wrong": worse, "right": tree}).index) == ["right", "wrong"]
 
@@ -106,7 +114,9 @@ def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
     theta = torch.randn(2, 2000, 3, generator=g, dtype=F64)
     draws = Draws(theta, theta[:, 0], [], Odds())
     batch = Batch(x, y, mask, 1.0)
-    data = Supervised("classes", "classes", batch, batch, None, n_classes=3, task_names=["up", "down"])
+    data = Supervised(
+        "classes", "classes", batch, batch, None, n_classes=3, task_names=["up", "down"]
+    )
     whole = inference_groups(data, draws, Streams(0))["log_likelihood"]["y"]
     assert whole.dims == ("chain", "draw", "row", "task")
     assert whole.coords["task"].values.tolist() == ["up", "down"]
@@ -117,10 +127,27 @@ def test_labels_that_are_missing_are_left_out_and_classes_are_counted():
     some = inference_groups(data, draws, Streams(0))
     assert some["log_likelihood"]["y"].dims == ("chain", "draw", "label")
     labels = some["observed_data"]["y"].coords["label"].values.tolist()
-    assert labels == ["0/up", "0/down", "1/up", "1/down", "2/up", "3/up", "3/down", "4/up", "4/down"]
-    np.testing.assert_array_equal(some["log_likelihood"]["y"].sel(label="4/down"), whole[:, :, 4, 1])
+    assert labels == [
+        "0/up",
+        "0/down",
+        "1/up",
+        "1/down",
+        "2/up",
+        "3/up",
+        "3/down",
+        "4/up",
+        "4/down",
+    ]
+    np.testing.assert_array_equal(
+        some["log_likelihood"]["y"].sel(label="4/down"), whole[:, :, 4, 1]
+    )
     expected = draws.predictive(draws.flat, x).probs[4, 1]
-    shares = np.bincount(some["posterior_predictive"]["y"].sel(label="4/down").values.ravel(), minlength=3) / 4000
+    shares = (
+        np.bincount(
+            some["posterior_predictive"]["y"].sel(label="4/down").values.ravel(), minlength=3
+        )
+        / 4000
+    )
     np.testing.assert_allclose(shares, expected, atol=0.04)
 
 
@@ -146,10 +173,20 @@ def test_parts_of_a_structural_series_add_up_to_its_likelihood():
                             contributions=contributions)  # fmt: skip
     tree = inference_groups(data, draws, Streams(0))
     said = tree["log_likelihood"]["y"]
-    np.testing.assert_allclose(said.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9)
-    assert said.sizes["time"] == len(tree["observed_data"]["y"]) == int(built.design(data.series).seen.sum())
+    np.testing.assert_allclose(
+        said.sum("time").values.ravel(), draws.log_likelihood(data.series), rtol=1e-9
+    )
+    assert (
+        said.sizes["time"]
+        == len(tree["observed_data"]["y"])
+        == int(built.design(data.series).seen.sum())
+    )
     student = replace(draws, precisions=0.5 + torch.rand(2, 30, TIMES, dtype=F64))
-    told = inference_groups(data, student, Streams(0))["log_likelihood"]["y"].sum("time").values.ravel()
+    told = (
+        inference_groups(data, student, Streams(0))["log_likelihood"]["y"]
+        .sum("time")
+        .values.ravel()
+    )
     np.testing.assert_allclose(told, student.log_likelihood(data.series), rtol=1e-9)
     assert arviz_stats.loo(tree).n_data_points == said.sizes["time"]
 
@@ -186,15 +223,21 @@ def test_networks_are_known_by_what_they_say():
     data = regression()
     weights = torch.linspace(-1, 1, 30, dtype=F64)
     tree = inference_groups(data, Networks(tuple(Net(w) for w in weights)), Streams(0))
-    np.testing.assert_allclose(tree["posterior"]["f"].values[0], weights[:, None].numpy() * data.train.x[:, 0].numpy())
-    last = -0.5 * ((data.train.y - data.train.x)[:, 0] / SIGMA) ** 2 - math.log(SIGMA * math.sqrt(2 * math.pi))
+    np.testing.assert_allclose(
+        tree["posterior"]["f"].values[0], weights[:, None].numpy() * data.train.x[:, 0].numpy()
+    )
+    last = -0.5 * ((data.train.y - data.train.x)[:, 0] / SIGMA) ** 2 - math.log(
+        SIGMA * math.sqrt(2 * math.pi)
+    )
     np.testing.assert_allclose(tree["log_likelihood"]["y"].values[0, -1], last)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert arviz_stats.loo(tree).n_data_points == N
 
 
-@pytest.mark.parametrize("posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), 5), object()])
+@pytest.mark.parametrize(
+    "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), 5), object()]
+)
 def test_what_has_no_draws_says_so(posterior):
     with pytest.raises(Misfit, match="no draws of parameters; a sampler keeps them"):
         inference_groups(regression(), posterior, Streams(0))

@@ -17,7 +17,12 @@ from torch import Tensor
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.evaluation import inference_states
 from components.evaluation.inference_groups import inference_groups
-from components.models.deep_gp.likelihoods import BernoulliLabels, GaussianLabels, SoftmaxLabels, given_draws
+from components.models.deep_gp.likelihoods import (
+    BernoulliLabels,
+    GaussianLabels,
+    SoftmaxLabels,
+    given_draws,
+)
 from components.posteriors.draws import Draws
 from components.posteriors.filtered import Filtered
 from components.posteriors.smoothed import SmoothedSeries
@@ -50,8 +55,14 @@ def test_leave_one_out_of_an_exact_gaussian_process():
     left_out = -0.5 * (math.log(2 * math.pi) + v.log() + (alpha * v).square() / v)
     found = arviz_stats.loo(tree, pointwise=True)
     assert float(found.elpd) == pytest.approx(float(left_out.sum()), abs=0.5)
-    by_label = dict(zip(tree["log_likelihood"]["y"].coords["label"].values, found.elpd_i.values, strict=True))
-    names = [f"{row}/{data.task_names[t]}" for t in range(3) for row in data.train.mask[:, t].nonzero()[:, 0].tolist()]
+    by_label = dict(
+        zip(tree["log_likelihood"]["y"].coords["label"].values, found.elpd_i.values, strict=True)
+    )
+    names = [
+        f"{row}/{data.task_names[t]}"
+        for t in range(3)
+        for row in data.train.mask[:, t].nonzero()[:, 0].tolist()
+    ]
     np.testing.assert_allclose([by_label[name] for name in names], left_out, atol=0.15)
 
 
@@ -72,15 +83,20 @@ def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
     assert isinstance(given, GaussianMixture)
     assert len(given.mu) == 4_000
     assert float(given.v.amax() - given.v.flatten(0, 1).amin(0).max()) >= 0
-    assert torch.equal(given.v[0, 0], given.v[-1, -1]), "the noise alone, which is the same everywhere"
+    assert torch.equal(given.v[0, 0], given.v[-1, -1]), (
+        "the noise alone, which is the same everywhere"
+    )
     sd = whole.variance.sqrt()
     warps = 20 if name == "collapsed_mdgp" else 4_000
     assert ((given.mean - whole.mean).abs() < 6 * sd / math.sqrt(warps)).all()
-    torch.testing.assert_close(given.variance, whole.variance, rtol=0.6 if warps == 20 else 0.15, atol=1e-6)
+    torch.testing.assert_close(
+        given.variance, whole.variance, rtol=0.6 if warps == 20 else 0.15, atol=1e-6
+    )
 
 
 def test_what_is_given_of_classes():
-    mean, variance = torch.tensor([[[[0.4]]]], dtype=F64), torch.tensor([[[[0.3]]]], dtype=F64)  # [1, T, B, C]
+    # [1, T, B, C]
+    mean, variance = torch.tensor([[[[0.4]]]], dtype=F64), torch.tensor([[[[0.3]]]], dtype=F64)
     binary = BernoulliLabels("probit", 20, mean)
     given = given_draws(binary, mean, variance, 20_000, torch.Generator().manual_seed(0))
     assert isinstance(given, Categorical)
@@ -144,12 +160,22 @@ def test_leave_one_out_of_a_filter_is_its_evidence(monkeypatch):
     assert tree["posterior"]["x"].dims == ("chain", "draw", "time", "state")
     assert tree["posterior"]["x"].shape == (1, 20_000, 50, 1)
     assert tree["posterior"]["x"].coords["state"].values.tolist() == ["level"]
-    np.testing.assert_allclose(tree["posterior"]["x"].mean(("chain", "draw")), posterior.mean[0], atol=0.03)
-    np.testing.assert_allclose(tree["posterior"]["x"].var(("chain", "draw")), posterior.variance[0], rtol=0.1)
+    np.testing.assert_allclose(
+        tree["posterior"]["x"].mean(("chain", "draw")), posterior.mean[0], atol=0.03
+    )
+    np.testing.assert_allclose(
+        tree["posterior"]["x"].var(("chain", "draw")), posterior.variance[0], rtol=0.1
+    )
     seen = tree["observed_data"]["y"].coords["seen"].values.tolist()
     assert seen == [t for t in range(1, 51) if t != 8]
-    np.testing.assert_array_equal(tree["observed_data"]["y"].values, data.observations[0, [t - 1 for t in seen], 0])
-    first = -0.5 * ((tree["observed_data"]["y"].values[0] - tree["posterior"]["x"].values[0, :, 0, 0]) / 2) ** 2
+    np.testing.assert_array_equal(
+        tree["observed_data"]["y"].values, data.observations[0, [t - 1 for t in seen], 0]
+    )
+    first = (
+        -0.5
+        * ((tree["observed_data"]["y"].values[0] - tree["posterior"]["x"].values[0, :, 0, 0]) / 2)
+        ** 2
+    )
     np.testing.assert_allclose(
         tree["log_likelihood"]["y"].values[0, :, 0], first - math.log(2 * math.sqrt(2 * math.pi))
     )
@@ -163,7 +189,9 @@ def test_leave_one_out_of_a_filter_is_its_evidence(monkeypatch):
 def test_a_rough_or_another_likelihood_is_told_and_left_out():
     data, posterior, said = filtered()
     wrong = replace(posterior, mean=posterior.mean + 3)
-    with pytest.warns(Shortfall, match=rf"no log_likelihood: .* of the log evidence, which is {sum(said):.1f} "):
+    with pytest.warns(
+        Shortfall, match=rf"no log_likelihood: .* of the log evidence, which is {sum(said):.1f} "
+    ):
         assert "log_likelihood" not in inference_groups(data, wrong, Streams(0), Walk()).children
     with pytest.warns(Shortfall, match="its weights are not likelihoods"):
         tree = inference_groups(data, replace(posterior, evidence=False), Streams(0), Walk())
@@ -171,7 +199,10 @@ def test_a_rough_or_another_likelihood_is_told_and_left_out():
     with pytest.warns(Shortfall, match="its model has parameters of its own"):
         inference_groups(data, posterior, Streams(0), object())
     smoothed = SmoothedSeries(posterior.mean, posterior.variance, posterior.lower, posterior.upper)
-    assert set(inference_groups(data, smoothed, Streams(0), Walk()).children) == {"posterior", "observed_data"}
+    assert set(inference_groups(data, smoothed, Streams(0), Walk()).children) == {
+        "posterior",
+        "observed_data",
+    }
     with pytest.raises(Misfit, match="no time has been filtered yet"):
         inference_groups(data, SmoothedSeries.of_nothing(posterior.mean), Streams(0), Walk())
 
@@ -186,7 +217,15 @@ class Normal:
 
 def test_draws_of_a_density_are_the_posterior():
     theta = torch.randn(2, 10, 2, dtype=F64)
-    data = Density("normal", ["x[0]", "x[1]"], lambda t: t[:, 0], lambda n, g: torch.zeros(n, 2), None, None, [])
+    data = Density(
+        "normal",
+        ["x[0]", "x[1]"],
+        lambda t: t[:, 0],
+        lambda n, g: torch.zeros(n, 2),
+        None,
+        None,
+        [],
+    )
     draws = Draws(theta, theta[:, 0], ["x[0]", "x[1]"], Normal(), stats={"lp": theta.sum(2)})
     tree = inference_groups(data, draws, Streams(0))
     assert set(tree.children) == {"posterior", "sample_stats"}

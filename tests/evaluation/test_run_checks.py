@@ -37,7 +37,14 @@ from runner.execution.rng import Streams
 from runner.execution.signals import Pruned
 from runner.record.facts import read
 
-WELL = {"rhat": 1.003, "ess": 900.0, "ess_tail": 700.0, "e_bfmi": 0.8, "divergences": 0.0, "acceptance": 0.8}
+WELL = {
+    "rhat": 1.003,
+    "ess": 900.0,
+    "ess_tail": 700.0,
+    "e_bfmi": 0.8,
+    "divergences": 0.0,
+    "acceptance": 0.8,
+}
 
 
 def draws(n: int = 500, chains: int = 4, replicates: int = 1, energy: bool = True) -> Draws:
@@ -70,7 +77,8 @@ def test_chains_that_mixed_pass_every_check():
 @pytest.mark.parametrize("replicates", [1, 3])
 def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
     scores = {k: v if replicates == 1 else [v] * replicates for k, v in WELL.items()}
-    scores[name] = value if replicates == 1 else [WELL[name], value, WELL[name]]  # the worst replicate decides
+    # the worst replicate decides
+    scores[name] = value if replicates == 1 else [WELL[name], value, WELL[name]]
     found = verdicts(draws_checks(draws(replicates=replicates), scores))
     assert [check for check, passed in found.items() if not passed] == [failing]
 
@@ -79,7 +87,9 @@ def test_a_random_walk_may_refuse_more_than_a_hamiltonian_sampler():
     few = WELL | {"acceptance": 0.234}
     assert verdicts(draws_checks(draws(energy=False), few))["enough proposals are accepted"] is True
     assert verdicts(draws_checks(draws(energy=True), few))["enough proposals are accepted"] is False
-    assert not verdicts(draws_checks(draws(energy=False), WELL | {"acceptance": 0.1}))["enough proposals are accepted"]
+    assert not verdicts(draws_checks(draws(energy=False), WELL | {"acceptance": 0.1}))[
+        "enough proposals are accepted"
+    ]
 
 
 def test_too_few_draws_or_chains_are_not_checked():
@@ -111,7 +121,9 @@ def test_resting_coordinates_and_the_worst_are_named():
     assert "no chain ever moved" in failed[0].detail
 
 
-@pytest.mark.parametrize(("k", "n", "passed"), [(0.69, 10_000, True), (0.71, 10_000, False), (0.55, 100, False)])
+@pytest.mark.parametrize(
+    ("k", "n", "passed"), [(0.69, 10_000, True), (0.71, 10_000, False), (0.55, 100, False)]
+)
 def test_pareto_k_of_few_weights_has_to_be_smaller(k, n, passed):
     weighted = Draws(torch.zeros(1, n, 1), torch.zeros(1, 1), log_weights=torch.zeros(1, n))
     (check,) = draws_checks(weighted, {"pareto_k": k, "weight_ess": 50.0})
@@ -204,7 +216,11 @@ def test_scores_that_are_no_numbers_are_named(scores, lost):
 def labelled(*has: bool, target: str = "real") -> Supervised:
     """A problem whose tasks a, b, … have test labels, or none."""
     x, mask = torch.zeros(4, 1, dtype=F64), torch.tensor([has] * 4)
-    y = torch.zeros(4, len(has), dtype=F64) if target == "real" else torch.zeros(4, len(has), dtype=torch.long)
+    y = (
+        torch.zeros(4, len(has), dtype=F64)
+        if target == "real"
+        else torch.zeros(4, len(has), dtype=torch.long)
+    )
     batch = Batch(x, y, mask, 1.0)
     return Supervised("test", target, batch, batch, None, task_names=list("abc")[: len(has)])
 
@@ -225,7 +241,8 @@ def test_only_a_task_without_test_labels_excuses_its_scores():
 def test_a_label_that_is_held_impossible_is_no_divergence():
     assert finite_scores({"nlpp": math.inf}, labelled(True, target="classes")).passed is True
     assert finite_scores({"nlpp": math.nan}, labelled(True, target="classes")).passed is False
-    assert finite_scores({"nlpp": math.inf}, labelled(True)).passed is False  # no density of numbers is 0
+    # no density of numbers is 0
+    assert finite_scores({"nlpp": math.inf}, labelled(True)).passed is False
     assert finite_scores({"nmse": math.inf, "mape": math.inf}, SimpleNamespace()).passed is True
     assert finite_scores({"nmse": math.nan}, SimpleNamespace()).passed is False
 
@@ -238,7 +255,9 @@ def test_svgd_has_no_chains_to_mix():
 
 def test_a_smoke_run_is_not_judged_by_its_length():
     method = component("inference", "sgld")
-    found = run_checks(SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True)
+    found = run_checks(
+        SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True
+    )
     assert [check.passed for check in found] == [True, None]
 
 
@@ -270,13 +289,23 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
     run(stopped)
     checks = [read(job.folder)["checks"] for job in (whole, stopped)]
     assert checks[0] == checks[1]
-    (found,) = [check for check in checks[0]["0"] if check["check"] == "no particle carries half of the weight"]
+    (found,) = [
+        check
+        for check in checks[0]["0"]
+        if check["check"] == "no particle carries half of the weight"
+    ]
     assert found["passed"] is False
     assert "of 40 recorded times, first t = 1" in found["detail"]
 
 
 def test_a_run_records_its_checks_and_changes_no_score(make_job):
-    job = make_job("dataset=gaussian", "model=target_density", "inference=hmc", "steps=40", "inference.warmup=20")
+    job = make_job(
+        "dataset=gaussian",
+        "model=target_density",
+        "inference=hmc",
+        "steps=40",
+        "inference.warmup=20",
+    )
     _, result = run(job)
     checks = read(job.folder)["checks"]["0"]
     assert {check["about"] for check in checks} == {"run"}
@@ -284,23 +313,33 @@ def test_a_run_records_its_checks_and_changes_no_score(make_job):
     assert found[FINITE] is True
     assert found["bulk ESS is above 100 a chain"] is False  # of 20 draws
     assert not any("check" in name for name in result)
-    assert (job.folder / "tables" / "checks.csv").read_text().startswith("check,passed,detail\nscores are finite,True")
+    assert (
+        (job.folder / "tables" / "checks.csv")
+        .read_text()
+        .startswith("check,passed,detail\nscores are finite,True")
+    )
 
 
 def test_gradients_marked_unbiased_must_have_one_mean():
-    seen = Measured(["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None)
+    seen = Measured(
+        ["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None
+    )
     p = {f"bias_p/{label}/{t}": 0.3 for label in seen.labels for t in seen.at}
     assert bias_check(seen, p).passed is True
-    assert bias_check(seen, p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True  # it says so itself
+    # it says so itself
+    assert bias_check(seen, p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True
     wrong = bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 1e-5]})
     assert wrong.passed is False
     assert wrong.detail == "smallest p 3e-05, corrected for 3: vargrad after 10 steps"
-    assert bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True  # three were looked at
+    # three were looked at
+    assert bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True
     assert bias_check(seen, {}).passed is None
     assert bias_check(replace(seen, unbiased=[False, True, False]), p).passed is None
 
 
-@pytest.mark.parametrize(("last", "passed"), [(1.3, True), (0.06, True), (0.04, False), (0.0, False)])
+@pytest.mark.parametrize(
+    ("last", "passed"), [(1.3, True), (0.06, True), (0.04, False), (0.0, False)]
+)
 def test_a_saturated_discriminator_is_told(last, passed):
     check = discriminator_check([[1.386]] * 90 + [[last]] * 10)
     assert check.passed is passed
@@ -313,7 +352,9 @@ def test_a_saturated_discriminator_is_told(last, passed):
 
 def approximations(state, name: str, **settings):
     problem = SimpleNamespace(batches=lambda sees, rng, start, stop: iter([(stop, None)]))
-    return approximation_checks(problem, component("inference", name, **settings), state, Streams(0))
+    return approximation_checks(
+        problem, component("inference", name, **settings), state, Streams(0)
+    )
 
 
 @pytest.mark.parametrize(("proposal", "passed"), [("gaussian", False), ("student_t", True)])

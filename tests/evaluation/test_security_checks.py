@@ -62,7 +62,9 @@ def test_gradients_that_lie_are_found_out(how, failing):
 def test_an_attack_of_too_small_steps_is_found_out():
     model, problem = honest()
     weak = component("attacker", "bim", steps=10, step_size=0.001)
-    assert not verdicts(model, problem, attacker=weak)["the attack, of several steps, is no weaker than one step"]
+    assert not verdicts(model, problem, attacker=weak)[
+        "the attack, of several steps, is no weaker than one step"
+    ]
 
 
 def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
@@ -84,9 +86,13 @@ def test_the_worst_case_by_counting(rough):
     model, problem = honest()
     if rough:  # labels that a small attack breaks and a larger one overshoots: they stay broken
         model.w = 16 * model.w
-        problem.test = replace(problem.test, y=model.predict(problem.test.x, generator()).probs.argmax(-1))
+        problem.test = replace(
+            problem.test, y=model.predict(problem.test.x, generator()).probs.argmax(-1)
+        )
     attacker = component("attacker", "fgsm")
-    rows = security_curve(problem, model, attacker, threat(attacker, [0.05, 0.1, 0.4]), Streams(0)).rows
+    rows = security_curve(
+        problem, model, attacker, threat(attacker, [0.05, 0.1, 0.4]), Streams(0)
+    ).rows
     rng, x, y = Streams(0), problem.test.x, problem.test.y
     right = torch.ones(len(x), dtype=torch.bool)
     for row in rows.to_dict("records"):
@@ -105,7 +111,9 @@ def test_calibration_under_attack_by_counting():
     attacker = component("attacker", "fgsm")
     row = security_curve(problem, model, attacker, threat(attacker, [0.1]), Streams(0)).rows.iloc[1]
     x, y = problem.test.x, problem.test.y
-    p = model.predict(attacker.perturb(Attacked(model, problem.bounds), x, y, Streams(0), 0.1), generator()).probs[:, 0]
+    p = model.predict(
+        attacker.perturb(Attacked(model, problem.bounds), x, y, Streams(0), 0.1), generator()
+    ).probs[:, 0]
     total = 0.0
     for b in range(15):
         rows = [i for i in range(len(x)) if min(int(float(p[i].max()) * 15), 14) == b]
@@ -134,7 +142,9 @@ def test_the_control_is_as_long_as_the_attack_may_be(norm):
 def test_sizes_in_other_units_are_refused_in_one_line(norm, most):
     model, problem = honest()
     pgd, fgsm = (component("attacker", name, norm=norm) for name in ("pgd", "fgsm"))
-    with pytest.raises(Misfit, match=r"attacker.eps: 255 leads from any input of small .* \[0, 1\]") as error:
+    with pytest.raises(
+        Misfit, match=r"attacker.eps: 255 leads from any input of small .* \[0, 1\]"
+    ) as error:
         security_curve(problem, model, pgd, threat(pgd, [0.0, 255.0]), Streams(0))
     assert "\n" not in str(error.value)
     security_curve(problem, model, fgsm, threat(fgsm, [most]), Streams(0))
@@ -148,7 +158,13 @@ def test_probabilities_in_the_place_of_logits_are_refused():
             return Categorical(model.predict(x, g).logits.softmax(-1))
 
     with pytest.raises(Misfit, match="they sum to one"):
-        security_curve(problem, Probabilities(), component("attacker", "fgsm"), Threat("linf", (0.1,)), Streams(0))
+        security_curve(
+            problem,
+            Probabilities(),
+            component("attacker", "fgsm"),
+            Threat("linf", (0.1,)),
+            Streams(0),
+        )
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -171,4 +187,6 @@ def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
         assert checks["passed"]["the gradient is finite"] is False
         assert " of 128 rows; left out" in checks["detail"]["the gradient is finite"]
         assert curve.rows["accuracy"].iloc[-1] < curve.rows["random_accuracy"].iloc[-1]
-        assert all(math.isfinite(value) for value in curve.rows.select_dtypes("number").to_numpy().ravel())
+        assert all(
+            math.isfinite(value) for value in curve.rows.select_dtypes("number").to_numpy().ravel()
+        )

@@ -15,7 +15,9 @@ from components.trouble import NumericalTrouble
 from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # of the stiffest direction
-METHODS = {  # with the step at which A times that curvature is the limit, for particles that do not see each other
+# with the step at which A times that curvature is the limit, for particles that do not see each
+# other
+METHODS = {
     "sgld": ({}, 2 / CURVATURE),
     "sgd_momentum": ({"resample_every": 10_000}, 2 / CURVATURE**0.5),
     "sghmc": ({"friction": 1.0}, None),
@@ -29,11 +31,15 @@ METHODS = {  # with the step at which A times that curvature is the limit, for p
 
 
 def target() -> GaussianTarget:
-    return GaussianTarget(torch.zeros(3, dtype=F64), torch.diag(torch.tensor([1.0, 0.2, 1 / CURVATURE], dtype=F64)))
+    return GaussianTarget(
+        torch.zeros(3, dtype=F64), torch.diag(torch.tensor([1.0, 0.2, 1 / CURVATURE], dtype=F64))
+    )
 
 
 def walked(name: str, steps: int, **keys):
-    settings = {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
+    settings = (
+        {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
+    )
     method, rng = component("inference", name, **settings), Streams(0)
     state = method.init(target(), None, rng)
     for _ in range(steps):
@@ -68,7 +74,9 @@ def test_beyond_the_limit_a_path_swings_ever_wider(name):
 
 def test_of_a_plain_step_it_is_the_step_times_the_largest_curvature():
     method, state = walked("sgld", 5, step_size=0.01)
-    assert largest_response(target(), state.theta, None, method.response(state)) == pytest.approx(0.25, rel=1e-3)
+    assert largest_response(target(), state.theta, None, method.response(state)) == pytest.approx(
+        0.25, rel=1e-3
+    )
 
 
 class Saddle(GaussianTarget):
@@ -89,13 +97,15 @@ def test_a_direction_bent_upwards_is_not_taken_for_curvature():
     ("schedule", "t", "largest"),
     [
         ({"schedule": "constant"}, 30, 0.1),
-        ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 30, 0.1 / 3),  # after 20 steps
+        # after 20 steps
+        ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 30, 0.1 / 3),
         ({"schedule": "cyclical", "cycle_length": 40}, 30, 0.05),  # half-way down
         ({"schedule": "cyclical", "cycle_length": 25}, 30, 0.1),  # a cycle began since
-        ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 10, 0.1),  # nothing is kept yet: all steps
+        # nothing is kept yet: all steps
+        ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 10, 0.1),
     ],
 )
 def test_the_step_is_the_largest_since_draws_are_kept(schedule, t, largest):
-    assert component("inference", "sgld", step_size=0.1, burn_in=20, **schedule).largest_step(t) == pytest.approx(
-        largest
-    )
+    assert component("inference", "sgld", step_size=0.1, burn_in=20, **schedule).largest_step(
+        t
+    ) == pytest.approx(largest)

@@ -10,7 +10,10 @@ from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.mistakes import ConfigError
 
-DIGITS, SPAM = ["+experiment=digits_fgsm", "smoke=true"], ["+experiment=spam_attacked", "smoke=true"]
+DIGITS, SPAM = (
+    ["+experiment=digits_fgsm", "smoke=true"],
+    ["+experiment=spam_attacked", "smoke=true"],
+)
 
 
 def job(*overrides):
@@ -26,9 +29,15 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
     assert job(*DIGITS, "attacker=transfer", "attacker.attack=deepfool").threat.norm == "linf"
     assert job(*SPAM, "attacker=word_flip").threat == Threat("flip", (0.0, 1.0, 2.0))
     assert (
-        job(*SPAM, "attacker=worst_case", "attacker.members=[dalvi]", "attacker.eps=[0,1]").threat.norm == "insertion"
+        job(
+            *SPAM, "attacker=worst_case", "attacker.members=[dalvi]", "attacker.eps=[0,1]"
+        ).threat.norm
+        == "insertion"
     )
-    assert job("+experiment=wiener_velocity", "smoke=true", "attacker=gaussian_contamination").threat is None
+    assert (
+        job("+experiment=wiener_velocity", "smoke=true", "attacker=gaussian_contamination").threat
+        is None
+    )
     assert job("+experiment=mog", "smoke=true").threat is None
 
 
@@ -67,7 +76,9 @@ def test_numbers_of_words_are_whole():
 
 
 def test_an_attack_made_of_others_has_their_measure():
-    words = component("attacker", "worst_case", members=[component("attacker", "ara", direction="flip")])
+    words = component(
+        "attacker", "worst_case", members=[component("attacker", "ara", direction="flip")]
+    )
     assert threat_of(words, [0, 2]).norm == "flip"
     assert words.inputs() == "binary"
     assert words.knowledge_used() == "grey box"

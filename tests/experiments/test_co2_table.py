@@ -14,12 +14,16 @@ from components.datasets.forecasts.co2 import FILE
 from runner.execution.rng import Streams
 
 DATA = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
-pytestmark = pytest.mark.skipif(not (DATA / FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {FILE}")
+pytestmark = pytest.mark.skipif(
+    not (DATA / FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {FILE}"
+)
 
 
 def scores(folder, steps, *overrides):
     job, rng = made_job(folder, f"data_dir={DATA}", *overrides), Streams(0)
-    problem = job.dataset.load(rng, Setting(DATA, torch.device("cpu"), torch.float64, 1, offline=True))
+    problem = job.dataset.load(
+        rng, Setting(DATA, torch.device("cpu"), torch.float64, 1, offline=True)
+    )
     state = job.inference.init(job.model.build(problem, rng), problem, rng)
     for _, batch in problem.batches(job.inference.sees, rng, 0, steps):
         state, _ = job.inference.step(state, batch, rng)

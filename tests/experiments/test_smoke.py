@@ -12,7 +12,9 @@ from runner.execution.execute import run
 from runner.execution.signals import Pruned
 from runner.record.lines import read_lines
 
-EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml"))
+EXPERIMENTS = sorted(
+    p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml")
+)
 # One end-to-end run of each family is in the fast set, the others in the slow one.
 FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
@@ -58,7 +60,11 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     def stop(step, _):
         raise Pruned(f"at {step}")
 
-    often = [f"eval_every={half}", f"checkpoint_every={max(1, half - 1)}", f"output_dir={tmp_path / 'stopped'}"]
+    often = [
+        f"eval_every={half}",
+        f"checkpoint_every={max(1, half - 1)}",
+        f"output_dir={tmp_path / 'stopped'}",
+    ]
     stopped = make_job(*smoke, *often)
     with pytest.raises(Pruned):
         run(stopped, stop)
@@ -69,4 +75,8 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
 def untimed(scores):
     """All but what a clock says, which is another each time."""
     timed = ("milliseconds/", "variance_seconds/")
-    return {name: [str(v) for v in values] for name, values in scores.items() if not name.startswith(timed)}
+    return {
+        name: [str(v) for v in values]
+        for name, values in scores.items()
+        if not name.startswith(timed)
+    }

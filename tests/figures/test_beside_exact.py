@@ -6,14 +6,22 @@ import torch
 from configured import component, load
 from mean_field_families import made, rows
 
-from components.figures.variational.beside_exact import beside_exact, beside_target, levels, plane, spread
+from components.figures.variational.beside_exact import (
+    beside_exact,
+    beside_target,
+    levels,
+    plane,
+    spread,
+)
 from components.figures.variational.bound_by_start import bound_by_start
 from runner.execution.rng import Streams
 
 
 def test_levels_and_spreads_of_a_gaussian():
     """A plane normal holds the share 1 − e^−d of its mass where log p is above its peak less d."""
-    theta = torch.randn(500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 0.3
+    theta = (
+        torch.randn(500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 0.3
+    )
 
     def exact(points):
         return -0.5 * points.square().sum(1)
@@ -22,8 +30,12 @@ def test_levels_and_spreads_of_a_gaussian():
     assert float(points.max()) > 4  # wider than the draws
     value = exact(points)
     shares = 1 - torch.exp(torch.tensor(levels(value), dtype=torch.float64))
-    torch.testing.assert_close(shares, torch.tensor([0.95, 0.75, 0.5, 0.25], dtype=torch.float64), atol=0.01, rtol=0)
-    torch.testing.assert_close(spread(value, points), torch.ones(2, dtype=torch.float64), atol=2e-3, rtol=0)
+    torch.testing.assert_close(
+        shares, torch.tensor([0.95, 0.75, 0.5, 0.25], dtype=torch.float64), atol=0.01, rtol=0
+    )
+    torch.testing.assert_close(
+        spread(value, points), torch.ones(2, dtype=torch.float64), atol=2e-3, rtol=0
+    )
 
 
 def test_of_rows_and_of_a_density():
@@ -36,5 +48,10 @@ def test_of_rows_and_of_a_density():
     (axis,) = beside_exact(problem, posterior, rng)["beside_exact"].axes
     assert [text.get_text() for text in axis.get_legend().texts] == ["exact posterior", "q"]
     gaussian, _ = load("gaussian")
-    assert beside_target(gaussian, object.__new__(type("NoDensity", (), {"draws": torch.zeros(1, 1, 2)}))) == {}
+    assert (
+        beside_target(
+            gaussian, object.__new__(type("NoDensity", (), {"draws": torch.zeros(1, 1, 2)}))
+        )
+        == {}
+    )
     assert bound_by_start(torch.zeros(1, 3), "ELBO") == {}

@@ -29,7 +29,11 @@ def test_a_line_for_each_replicate_and_one_for_the_exact_value():
     np.testing.assert_allclose(left.lines[1].get_xydata(), [[t, 10 + 1 / t] for t in (10, 20, 30)])
     assert list(left.lines[4].get_ydata()) == [1.5, 1.5]
     assert left.lines[0].get_color() == left.lines[1].get_color() != left.lines[2].get_color()
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SGLD", "SGLD+R", "exact"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "SGLD",
+        "SGLD+R",
+        "exact",
+    ]
 
 
 def test_more_methods_than_colours_have_a_panel_each_before_the_others():
@@ -40,7 +44,8 @@ def test_more_methods_than_colours_have_a_panel_each_before_the_others():
     for ax in figure.axes:
         colours = [line.get_color() for line in ax.lines]
         assert colours.count(PALETTE[0]) == replicates
-        assert len(colours) == 19 + replicates + 1  # the others' means, its own replicates, the exact value
+        # the others' means, its own replicates, the exact value
+        assert len(colours) == 19 + replicates + 1
     assert figure.get_supxlabel() == "seconds of training"
 
 
@@ -54,7 +59,9 @@ def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
             for t in (*steps, steps[-1])  # the last evaluation comes twice
         ]
     )
-    figure = evolution(many, {"reward": 2.0}, "episode", band=True, words={"reward": "mean reward"}, known="value")
+    figure = evolution(
+        many, {"reward": 2.0}, "episode", band=True, words={"reward": "mean reward"}, known="value"
+    )
     (ax,) = figure.axes
     np.testing.assert_allclose([line.get_xydata() for line in ax.lines[:2]], [
         [[t, 2 * t + i] for t in steps] for i in range(2)

@@ -56,7 +56,11 @@ def test_quantiles_invert_the_distribution_function():
         torch.rand(5, 4, 2, generator=g, dtype=torch.float64) + 0.01,
     )
     for level in (0.01, 0.05, 0.5, 0.95):
-        assert torch.allclose(mixture.cdf(mixture.quantile(level)), torch.tensor(level, dtype=torch.float64), atol=1e-9)
+        assert torch.allclose(
+            mixture.cdf(mixture.quantile(level)),
+            torch.tensor(level, dtype=torch.float64),
+            atol=1e-9,
+        )
     one = GaussianMixture(mixture.mu[:1], mixture.v[:1])
     assert torch.allclose(one.quantile(0.95), one.mu[0] + 1.6448536269514722 * one.v[0].sqrt())
 
@@ -103,7 +107,9 @@ def test_predictions_colour_what_the_interval_misses():
 def test_predictions_thin_out_many_rows_and_skip_classes():
     problem = real(n=90)
     figure = predictions(problem, Constant([0.0, 0.0], 1.0), Streams(0), n_points=20)["predictions"]
-    points = sum(len(c.get_offsets()) for c in figure.axes[0].collections if isinstance(c, PathCollection))
+    points = sum(
+        len(c.get_offsets()) for c in figure.axes[0].collections if isinstance(c, PathCollection)
+    )
     assert points == 20
     assert predictions(classes(), None, Streams(0)) == {}
 
@@ -121,7 +127,9 @@ def test_calibration_of_real_labels_counts_what_is_inside():
     for t in range(2):
         levels, fraction = figure.axes[0].lines[t].get_data()
         for level, found in zip(levels[:-1], fraction[:-1], strict=True):
-            half = 0.5 * float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64)))
+            half = 0.5 * float(
+                torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64))
+            )
             assert found == pytest.approx(float((y[:, t].abs() <= half).double().mean()))
         assert fraction[-1] == 1
 
@@ -138,7 +146,9 @@ def test_reliability_bin_by_bin():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
     problem = classes(n_classes=n_classes, n_tasks=2)
-    logits = torch.randn(60, 2, n_classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    logits = torch.randn(
+        60, 2, n_classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
 
     class Table:
         def predict(self, x, generator):
@@ -171,7 +181,10 @@ def test_roc_is_for_binary_labels():
 
 @pytest.mark.parametrize("figure", [partial(toy_fit, truth=truth), calibration])
 def test_drawing_takes_nothing_from_the_training_streams(figure):
-    problem, rng = component("dataset", "multitask_toy", n_train=5).load(Streams(0), SETTING), Streams(1)
+    problem, rng = (
+        component("dataset", "multitask_toy", n_train=5).load(Streams(0), SETTING),
+        Streams(1),
+    )
     before = rng.state()
     figure(problem, Constant([0.0, 0.0], 1.0), rng)
     assert all(torch.equal(before[name], state) for name, state in rng.state().items())

@@ -29,8 +29,13 @@ def test_areas_are_proportional_to_the_weights():
         for t in range(2):
             square = found[2 * d + t]
             assert square.get_width() == square.get_height()
-            assert square.get_width() * square.get_height() == pytest.approx(0.92**2 * float(WEIGHTS[t, d]) / 4.0)
-            centre = (square.get_x() + square.get_width() / 2, square.get_y() + square.get_height() / 2)
+            assert square.get_width() * square.get_height() == pytest.approx(
+                0.92**2 * float(WEIGHTS[t, d]) / 4.0
+            )
+            centre = (
+                square.get_x() + square.get_width() / 2,
+                square.get_y() + square.get_height() / 2,
+            )
             assert centre == pytest.approx((d, t)), "tasks × processes"
 
 
@@ -50,25 +55,38 @@ def test_colours_tell_the_kinds_of_process():
 
 
 def test_weights_that_are_all_zero_are_drawn_as_nothing():
-    assert all(s.get_width() == 0 for s in squares(hinton_diagram(torch.zeros(1, 2), ["g1", "g2"], ["a"])))
+    assert all(
+        s.get_width() == 0 for s in squares(hinton_diagram(torch.zeros(1, 2), ["g1", "g2"], ["a"]))
+    )
 
 
-@pytest.mark.parametrize(("model", "letters"), [("mmdgp", "gggh"), ("smdgp", "ggg"), ("cmdgp", "λλλ"), ("idgp", "hhh")])
+@pytest.mark.parametrize(
+    ("model", "letters"), [("mmdgp", "gggh"), ("smdgp", "ggg"), ("cmdgp", "λλλ"), ("idgp", "hhh")]
+)
 def test_of_every_deep_gp(model, letters):
     problem, rng = real(), Streams(0)
     module = component("model", model, inner_dim=3, n_inducing=8).build(problem, rng)
     figure = hinton(problem, SimpleNamespace(module=module), rng)["hinton"]
     assert len(squares(figure)) == problem.n_tasks * len(letters)
-    assert "".join(label.get_text()[1] for label in figure.axes[0].get_xticklabels()).replace("\\", "λ") == letters
+    assert (
+        "".join(label.get_text()[1] for label in figure.axes[0].get_xticklabels()).replace(
+            "\\", "λ"
+        )
+        == letters
+    )
 
 
 def test_many_inputs_passed_on_share_one_column():
     problem, rng = real(n_inputs=50), Streams(0)
-    module = component("model", "smdgp", inner_dim=2, n_inducing=8, pass_inputs=True).build(problem, rng)
+    module = component("model", "smdgp", inner_dim=2, n_inducing=8, pass_inputs=True).build(
+        problem, rng
+    )
     figure = hinton(problem, SimpleNamespace(module=module), rng)["hinton"]
     assert len(squares(figure)) == 2 * 3
     areas = [s.get_width() ** 2 for s in squares(figure)]
-    assert areas[4] / areas[0] == pytest.approx(50), "equal weights at the start: the sum of 50 against one"
+    assert areas[4] / areas[0] == pytest.approx(50), (
+        "equal weights at the start: the sum of 50 against one"
+    )
     assert figure.axes[0].get_xticklabels()[-1].get_text() == r"$x_{\Sigma}$"
 
 

@@ -15,7 +15,9 @@ from tests.small_problems import classes, component, real
 
 
 def built(model="mmdgp", **changes):
-    problem = replace(classes(n=40, n_inputs=16, n_tasks=2), image_shape=(4, 4), task_names=["one", "two"])
+    problem = replace(
+        classes(n=40, n_inputs=16, n_tasks=2), image_shape=(4, 4), task_names=["one", "two"]
+    )
     settings = (
         {"inner_dim": 3, "n_inducing": 8, "inducing_by_task": False}
         | ({"specific_dim": 2} if model == "mmdgp" else {})
@@ -25,7 +27,9 @@ def built(model="mmdgp", **changes):
 
 
 def shown(problem, module, n_images=3):
-    figure = inducing_images(problem, SimpleNamespace(module=module), Streams(0), n_images)["inducing_images"]
+    figure = inducing_images(problem, SimpleNamespace(module=module), Streams(0), n_images)[
+        "inducing_images"
+    ]
     pictures = [torch.as_tensor(ax.images[0].get_array().filled()) for ax in figure.axes]
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     return titles, torch.stack(pictures).reshape(n_images, len(titles), 16), figure
@@ -36,7 +40,9 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
     problem, module = built(tied=tied)
     with torch.no_grad():
         for layer in module.layers().values():
-            layer.inducing += 0.1 * torch.randn(layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64)
+            layer.inducing += 0.1 * torch.randn(
+                layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64
+            )
         module.top.layer.log_lengthscale[:] = 0.0
         module.top.layer.log_lengthscale[:, 1] = -1.0  # g2
         module.top.layer.log_lengthscale[0, 3] = -1.0  # h1 of task one
@@ -44,10 +50,13 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
     titles, pictures, _ = shown(problem, module)
     assert titles == ["before", "shared", "own: one", "own: two"]
     start, now = module.initial_inducing_inputs(), module.inducing_inputs()
-    groups = (0, 0, 1) if tied else (1, 0, 3)  # untied specific groups: task one h1, h2, task two h1, h2
+    # untied specific groups: task one h1, h2, task two h1, h2
+    groups = (0, 0, 1) if tied else (1, 0, 3)
     after = [now["shared 1"][groups[0]], now["specific 1"][groups[1]], now["specific 1"][groups[2]]]
     before = start["shared 1"][groups[0]]
-    assert all(torch.equal(z, before) for z in start["specific 1"]), "every layer starts from the same images"
+    assert all(torch.equal(z, before) for z in start["specific 1"]), (
+        "every layer starts from the same images"
+    )
     change = torch.stack([z - before for z in after]).square().mean(-1).sqrt().mean(0)
     for row, m in enumerate(change.argsort(descending=True)[:3].tolist()):
         for column, z in enumerate([before, *after]):
@@ -60,12 +69,19 @@ def test_every_image_has_its_own_grey_scale_and_names_its_change():
         module.layers()["shared 1"].inducing += 0.5
     _, _, figure = shown(problem, module)
     for ax in figure.axes[:4]:
-        assert ax.images[0].get_clim() == pytest.approx(np.quantile(ax.images[0].get_array().filled(), [0.01, 0.99]))
-    assert [ax.get_xlabel() for ax in figure.axes[1:4]] == ["changed by 0.50", "changed by 0.00", "changed by 0.00"]
+        assert ax.images[0].get_clim() == pytest.approx(
+            np.quantile(ax.images[0].get_array().filled(), [0.01, 0.99])
+        )
+    assert [ax.get_xlabel() for ax in figure.axes[1:4]] == [
+        "changed by 0.50",
+        "changed by 0.00",
+        "changed by 0.00",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("model", "titles"), [("smdgp", ["before", "shared"]), ("idgp", ["before", "own: one", "own: two"])]
+    ("model", "titles"),
+    [("smdgp", ["before", "shared"]), ("idgp", ["before", "own: one", "own: two"])],
 )
 def test_models_with_one_kind_of_process(model, titles):
     assert shown(*built(model))[0] == titles
@@ -75,12 +91,23 @@ def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
     problem, module = built(inducing_by_task=True)
     with torch.no_grad():
         for layer in module.layers().values():
-            layer.inducing += 0.1 * torch.randn(layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64)
+            layer.inducing += 0.1 * torch.randn(
+                layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64
+            )
     titles, pictures, figure = shown(problem, module)
-    assert titles == ["shared\nbefore", "after", "own: one\nbefore", "after", "own: two\nbefore", "after"]
+    assert titles == [
+        "shared\nbefore",
+        "after",
+        "own: one\nbefore",
+        "after",
+        "own: two\nbefore",
+        "after",
+    ]
     changes = (pictures[:, 1::2] - pictures[:, ::2]).square().mean(-1).sqrt()  # [rows, owners]
     assert (changes[:-1] >= changes[1:]).all()
-    assert [ax.get_xlabel() for ax in figure.axes[1:6:2]] == [f"changed by {c:.2f}" for c in changes[0].tolist()]
+    assert [ax.get_xlabel() for ax in figure.axes[1:6:2]] == [
+        f"changed by {c:.2f}" for c in changes[0].tolist()
+    ]
 
 
 def test_deeper_models_show_their_first_level():

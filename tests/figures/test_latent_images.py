@@ -10,7 +10,12 @@ import torch
 from configured import component
 from unlabelled_problems import real_rows
 
-from components.figures.latent.latent_images import latent_plane, mosaic, prior_samples, reconstructions
+from components.figures.latent.latent_images import (
+    latent_plane,
+    mosaic,
+    prior_samples,
+    reconstructions,
+)
 from components.posteriors.latent import LatentPosterior
 from runner.execution.rng import Streams
 
@@ -28,7 +33,13 @@ def posterior(problem, latent_dim=2):
 def test_mosaics_go_row_by_row():
     drawn = mosaic(torch.arange(12.0).view(3, 4), 2, (2, 2))
     nan = np.nan
-    expected = [[0, 1, nan, 4, 5], [2, 3, nan, 6, 7], [nan] * 5, [8, 9, nan, nan, nan], [10, 11, nan, nan, nan]]
+    expected = [
+        [0, 1, nan, 4, 5],
+        [2, 3, nan, 6, 7],
+        [nan] * 5,
+        [8, 9, nan, nan, nan],
+        [10, 11, nan, nan, nan],
+    ]
     np.testing.assert_array_equal(drawn, expected)
 
 
@@ -50,7 +61,9 @@ def test_the_plane_has_its_corners_where_they_belong(problem):
     plane, scatter = figure.axes
     low = float(torch.special.ndtri(torch.tensor(0.5 / 15, dtype=torch.float64)))
     with torch.no_grad():
-        top_left, bottom_right = made.module.decode(torch.tensor([[low, -low], [-low, low]], dtype=torch.float64))
+        top_left, bottom_right = made.module.decode(
+            torch.tensor([[low, -low], [-low, low]], dtype=torch.float64)
+        )
     image = plane.images[0].get_array()
     np.testing.assert_allclose(image[:2, :2].filled().ravel(), top_left)
     np.testing.assert_allclose(image[-2:, -2:].filled().ravel(), bottom_right)

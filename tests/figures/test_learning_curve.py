@@ -18,7 +18,13 @@ SIZES = [100, 1000, 10_000]
 def table(models=("a", "b"), metrics=("nlpp", "rmse")) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"model": m, "n_train": n, "mean": 1 / (1 + i + j), "se": 0.01 * (i + 1), "metric": metric}
+            {
+                "model": m,
+                "n_train": n,
+                "mean": 1 / (1 + i + j),
+                "se": 0.01 * (i + 1),
+                "metric": metric,
+            }
             for metric in metrics
             for i, m in enumerate(models)
             for j, n in enumerate(SIZES)
@@ -61,7 +67,9 @@ def test_more_models_than_colours_have_a_panel_each_before_the_others():
     for ax, model in zip(shown, models, strict=False):
         (own,) = bars(ax)  # the one with error bars
         assert own.lines[0].get_color() == PALETTE[0], model
-        assert len({line.get_color() for line in ax.lines} - {PALETTE[0]}) == 1, "the others, all alike"
+        assert len({line.get_color() for line in ax.lines} - {PALETTE[0]}) == 1, (
+            "the others, all alike"
+        )
         assert list(ax.xaxis.get_majorticklocs()) == SIZES
 
 
@@ -71,7 +79,11 @@ def test_values_far_above_the_others_are_written_out():
     ax = learning_curve(rows).axes[0]
     assert ax.get_ylim()[1] < 2
     assert [text.get_text() for text in ax.texts] == ["28.2"]
-    assert [line for line in ax.lines if line.get_marker() == "^" and list(line.get_ydata()) == [ax.get_ylim()[1]]]
+    assert [
+        line
+        for line in ax.lines
+        if line.get_marker() == "^" and list(line.get_ydata()) == [ax.get_ylim()[1]]
+    ]
 
 
 def test_an_unknown_se_draws_no_bar_and_a_missing_column_is_named():

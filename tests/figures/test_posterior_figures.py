@@ -34,7 +34,11 @@ class Plain:
 def sample(chains: int = 4, n: int = 60, size: int = 3, named: bool = True, **more) -> Draws:
     theta = torch.randn(chains, n, size, generator=torch.Generator().manual_seed(0), dtype=F64)
     return Draws(
-        theta, torch.zeros(chains, size), [f"theta[{j}]" for j in range(size)] if named else [], Plain(), **more
+        theta,
+        torch.zeros(chains, size),
+        [f"theta[{j}]" for j in range(size)] if named else [],
+        Plain(),
+        **more,
     )
 
 
@@ -48,7 +52,10 @@ def figures(draws: Draws, problem=None) -> dict:
 def stats(draws: Draws) -> dict:
     g = torch.Generator().manual_seed(1)
     shape = draws.draws.shape[:2]
-    return {"energy": torch.randn(shape, generator=g, dtype=F64), "diverging": torch.rand(shape, generator=g) < 0.05}
+    return {
+        "energy": torch.randn(shape, generator=g, dtype=F64),
+        "diverging": torch.rand(shape, generator=g) < 0.05,
+    }
 
 
 def test_rank_histogram_literally():
@@ -74,7 +81,9 @@ def test_ranks_of_independent_chains_stay_in_the_bands_and_a_shifted_one_leaves(
 
 def test_the_spread_of_rank_counts_is_that_of_the_bands():
     g = torch.Generator().manual_seed(3)
-    many = [rank_histogram(torch.randn(4, 100, generator=g, dtype=F64).numpy(), 10) for _ in range(300)]
+    many = [
+        rank_histogram(torch.randn(4, 100, generator=g, dtype=F64).numpy(), 10) for _ in range(300)
+    ]
     assert np.std(many) == pytest.approx(np.sqrt(10 * 0.9 * 0.75), rel=0.04)
 
 
@@ -141,7 +150,11 @@ def test_single_figures_by_name():
     first = autocorrelation(None, draws)["autocorrelation"].axes[0].get_lines()
     x = draws.draws[0, :, 0].numpy()
     centred = x - x.mean()
-    literal = [float(np.dot(centred[: len(x) - k], centred[k:]) / np.dot(centred, centred)) for k in range(31)]
-    assert first[3].get_ydata().tolist() == pytest.approx(literal, abs=1e-10)  # after the line at 0 and the two dashed
+    literal = [
+        float(np.dot(centred[: len(x) - k], centred[k:]) / np.dot(centred, centred))
+        for k in range(31)
+    ]
+    # after the line at 0 and the two dashed
+    assert first[3].get_ydata().tolist() == pytest.approx(literal, abs=1e-10)
     assert list(pairs(None, draws)) == ["pairs"]
     assert list(ranks(None, draws)) == ["ranks"]

@@ -46,12 +46,18 @@ class CpuNoise(TorchFunctionMode):
         tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
         asked = kwargs.get("device")
         where = torch.device(asked) if asked is not None else tensors[0].device if tensors else CPU
-        if not drawn_from or drawn_from[0].device != CPU or where == CPU or func is torch.Generator.manual_seed:
+        if (
+            not drawn_from
+            or drawn_from[0].device != CPU
+            or where == CPU
+            or func is torch.Generator.manual_seed
+        ):
             return func(*args, **kwargs)
         if asked is not None:
             kwargs["device"] = CPU
         name = func.__name__
-        if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):  # in place: normal_, uniform_
+        # in place: normal_, uniform_
+        if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):
             found = func(_here(args[0]), *args[1:], **kwargs)
             return args[0].copy_(found)
         found = func(*(_here(v) for v in args), **{k: _here(v) for k, v in kwargs.items()})

@@ -22,7 +22,9 @@ from runner.mistakes import ConfigError
 HERE = torch.cuda.is_available()
 NONE = "no GPU was found (torch.cuda.is_available() is False): nothing was compared with the CPU"
 FAMILIES = (
-    {str(r): r for name in registry.names("inference") for r in runs_of("inference", name)} if HERE else {"none": None}
+    {str(r): r for name in registry.names("inference") for r in runs_of("inference", name)}
+    if HERE
+    else {"none": None}
 )
 SHORT = ["steps=6", "record_every=1", "eval_every=3", "checkpoint_every=3"]
 CLOSE = {"float64": 1e-6, "float32": 1e-2}  # relative, and of the size 1
@@ -63,10 +65,15 @@ def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype)
     found = {}
     for device in ("cpu", "cuda"):
         try:
-            job = make_job(*FAMILIES[family].overrides, *SHORT, f"dtype={dtype}", f"device={device}")
+            job = make_job(
+                *FAMILIES[family].overrides, *SHORT, f"dtype={dtype}", f"device={device}"
+            )
             with CpuNoise():
                 found[device] = run(job)[1]
-        except (ConfigError, NumericalTrouble) as error:  # a method that refuses float32 refuses it on both
+        except (
+            ConfigError,
+            NumericalTrouble,
+        ) as error:  # a method that refuses float32 refuses it on both
             found[device] = str(error)
     if isinstance(found["cpu"], str):
         assert isinstance(found["cuda"], str), f"on the CPU: {found['cpu']}"

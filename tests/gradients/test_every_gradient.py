@@ -12,7 +12,14 @@ import torch
 from configured import component
 from line_model import line_gaussian, line_gradient, line_rows
 from scipy.stats import t
-from small_bernoulli import binary_rows, enumerated_gradient, enumerated_multi_sample, flat, small_dvae, z_scores
+from small_bernoulli import (
+    binary_rows,
+    enumerated_gradient,
+    enumerated_multi_sample,
+    flat,
+    small_dvae,
+    z_scores,
+)
 
 from components import registry
 from components.contracts.problems import Rows
@@ -34,11 +41,17 @@ def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
         exact = enumerated_gradient(module, batch)
     else:
         assert estimator.bound == "multi_sample_bound"
-        exact = flat(torch.autograd.grad(enumerated_multi_sample(module, batch, SAMPLES), list(module.parameters())))
+        exact = flat(
+            torch.autograd.grad(
+                enumerated_multi_sample(module, batch, SAMPLES), list(module.parameters())
+            )
+        )
     return z_scores(estimator, module, batch, draws, groups, exact)
 
 
-def of_gaussian(name: str, full: bool, draws: int, groups: int, noise: str = "rows") -> torch.Tensor:
+def of_gaussian(
+    name: str, full: bool, draws: int, groups: int, noise: str = "rows"
+) -> torch.Tensor:
     """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws for each row."""
     estimator = component("gradient", name, n_samples=draws // groups)
     module, data, rng = line_gaussian(full, noise), line_rows(), Streams(7)
@@ -52,7 +65,9 @@ def of_gaussian(name: str, full: bool, draws: int, groups: int, noise: str = "ro
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 
-def swept(names: Iterable[str], draws: int, groups: int, steps: int) -> Iterator[tuple[str, torch.Tensor]]:
+def swept(
+    names: Iterable[str], draws: int, groups: int, steps: int
+) -> Iterator[tuple[str, torch.Tensor]]:
     """z-scores of each gradient on each model that has what it needs; in groups there, in steps here."""
     for name in names:
         needs = registry.get("gradient", name).needs
@@ -69,7 +84,10 @@ def failing(names: Iterable[str], draws: int, groups: int, steps: int) -> list[s
     """What Holm's procedure at level 0.001 rejects, of t-tests (of as many degrees of freedom as the fewer of groups
     and steps leave) of all parameters, models and gradients at once."""
     tests = [
-        (2 * float(t.sf(abs(float(z)), min(groups, steps) - 1)), f"{label}, parameter {i}: z = {float(z):.1f}")
+        (
+            2 * float(t.sf(abs(float(z)), min(groups, steps) - 1)),
+            f"{label}, parameter {i}: z = {float(z):.1f}",
+        )
         for label, scores in swept(names, draws, groups, steps)
         for i, z in enumerate(scores)
     ]
@@ -82,7 +100,17 @@ def failing(names: Iterable[str], draws: int, groups: int, steps: int) -> list[s
 
 
 def test_the_list_is_that_of_the_registry():
-    assert {"reinforce", "vargrad", "vimco", "disarm", "arms", "rebar", "relax", "double_cv", "rodeo"} <= set(UNBIASED)
+    assert {
+        "reinforce",
+        "vargrad",
+        "vimco",
+        "disarm",
+        "arms",
+        "rebar",
+        "relax",
+        "double_cv",
+        "rodeo",
+    } <= set(UNBIASED)
     assert {"reparam", "sticking_the_landing", "amortised_cv"} <= set(UNBIASED)
     assert "gumbel_softmax" not in UNBIASED
     covered = [name for name in UNBIASED if registry.get("gradient", name).needs <= OFFERED]

@@ -10,20 +10,40 @@ from runner.mistakes import ConfigError
 DVAE = ["+experiment=dvae_digits", "smoke=true"]
 VAE = ["+experiment=vae_digits", "smoke=true"]
 DENSITY = ["dataset=gaussian", "model=target_density", "inference=gaussian_vi", "steps=2"]
-BINARY = ["arm", "disarm", "arms", "rebar", "relax", "relax_rebar", "double_cv", "rodeo", "gumbel_softmax"]
+BINARY = [
+    "arm",
+    "disarm",
+    "arms",
+    "rebar",
+    "relax",
+    "relax_rebar",
+    "double_cv",
+    "rodeo",
+    "gumbel_softmax",
+]
 REFUSED = [
     *(
-        ([*VAE, f"inference.gradient={name}", "inference.n_samples=2"], f"inference.gradient={name} needs ")
+        (
+            [*VAE, f"inference.gradient={name}", "inference.n_samples=2"],
+            f"inference.gradient={name} needs ",
+        )
         for name in BINARY
     ),
-    ([*VAE, "inference.gradient=arm"], "needs bernoulli_layers, which model=vae lacks; gradients that fit it: "),
+    (
+        [*VAE, "inference.gradient=arm"],
+        "needs bernoulli_layers, which model=vae lacks; gradients that fit it: ",
+    ),
     (
         [*DVAE, "inference.gradient=reparam"],
         "needs pathwise, which model=dvae lacks; gradients that fit it: arm, ",
     ),
-    ([*DVAE, "inference.gradient=context_free_cv"], "inference.gradient=context_free_cv needs "),  # no known mean
+    # no known mean
+    ([*DVAE, "inference.gradient=context_free_cv"], "inference.gradient=context_free_cv needs "),
     *(
-        ([*DVAE, f"inference.gradient={name}", "inference.n_samples=1"], "set inference.n_samples to 2 or more")
+        (
+            [*DVAE, f"inference.gradient={name}", "inference.n_samples=1"],
+            "set inference.n_samples to 2 or more",
+        )
         for name in ("vargrad", "double_cv", "rodeo", "arms", "vimco")
     ),
     (
@@ -34,12 +54,21 @@ REFUSED = [
         [*DENSITY, "inference.gradient=rodeo", "inference.n_samples=2"],
         "inference.gradient=rodeo needs bernoulli_layers",
     ),
-    ([*DVAE, "inference.gradient={name: arms, copula: clayton}"], "not one of dirichlet | gaussian"),
+    (
+        [*DVAE, "inference.gradient={name: arms, copula: clayton}"],
+        "not one of dirichlet | gaussian",
+    ),
     ([*DVAE, "inference.gradient={name: relax, widths: [0]}"], "inference.gradient.widths"),
-    ([*DVAE, "inference.gradient={name: rodeo, lr: -1}"], "inference.gradient.lr=-1: out of range, must be ≥ 0"),
+    (
+        [*DVAE, "inference.gradient={name: rodeo, lr: -1}"],
+        "inference.gradient.lr=-1: out of range, must be ≥ 0",
+    ),
 ]
 WITHOUT_ROWS = [
-    ("{name: context_free_cv, objective: partial_gradients}", "set inference.gradient.objective to gradient_sum"),
+    (
+        "{name: context_free_cv, objective: partial_gradients}",
+        "set inference.gradient.objective to gradient_sum",
+    ),
     ("{name: amortised_cv, objective: partial_gradients}", "choose gradient=context_free_cv"),
     ("joint_cv", "choose gradient=taylor_cv"),
 ]

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 import torch
-from sampler_gate import BUILT_IN, CPU, F64, InBlocks, as_density, built_in, faults, posteriordb, sampled
+from sampler_gate import (
+    BUILT_IN,
+    CPU,
+    F64,
+    InBlocks,
+    as_density,
+    built_in,
+    faults,
+    posteriordb,
+    sampled,
+)
 
 from components.datasets.densities.posteriordb import paths, read
 from components.datasets.posteriordb_densities import DENSITIES
@@ -64,18 +74,24 @@ def test_reference_moments_are_found(sampler, posterior):
 def half_the_ratio(monkeypatch, module):
     true = module.metropolis_hastings
     monkeypatch.setattr(
-        module, "metropolis_hastings", lambda value, proposed, *rest: true(0.5 * value, 0.5 * proposed, *rest)
+        module,
+        "metropolis_hastings",
+        lambda value, proposed, *rest: true(0.5 * value, 0.5 * proposed, *rest),
     )
 
 
 def no_way_back(monkeypatch, module):
     true = module.metropolis_hastings
-    monkeypatch.setattr(module, "metropolis_hastings", lambda v, w, correction, *rest: true(v, w, 0.0, *rest))
+    monkeypatch.setattr(
+        module, "metropolis_hastings", lambda v, w, correction, *rest: true(v, w, 0.0, *rest)
+    )
 
 
 def loud_momenta(monkeypatch, module):
     true = Mass.momentum
-    monkeypatch.setattr(Mass, "momentum", lambda self, like, generator: 1.2 * true(self, like, generator))
+    monkeypatch.setattr(
+        Mass, "momentum", lambda self, like, generator: 1.2 * true(self, like, generator)
+    )
 
 
 def energies_ignored(monkeypatch, module):
@@ -85,7 +101,9 @@ def energies_ignored(monkeypatch, module):
 
 def weights_upside_down(monkeypatch, module):
     true = module.log_joint
-    monkeypatch.setattr(module, "log_joint", lambda model, theta, batch: 1.2 * true(model, theta, batch))
+    monkeypatch.setattr(
+        module, "log_joint", lambda model, theta, batch: 1.2 * true(model, theta, batch)
+    )
 
 
 MUTANTS = {
@@ -139,20 +157,33 @@ def test_gibbs_with_a_wrong_conditional_is_found_out(monkeypatch):
     posterior = flat_regression()
     problem = as_density(posterior, "regression", posterior.exact_moments())
     true = torch._standard_gamma
-    monkeypatch.setattr(torch, "_standard_gamma", lambda shape, generator: true(shape + 1.0, generator=generator))
-    assert any(f.startswith("z_max") for f in found("gibbs", problem, InBlocks(problem, posterior), **GIBBS))
+    monkeypatch.setattr(
+        torch, "_standard_gamma", lambda shape, generator: true(shape + 1.0, generator=generator)
+    )
+    assert any(
+        f.startswith("z_max")
+        for f in found("gibbs", problem, InBlocks(problem, posterior), **GIBBS)
+    )
 
 
-@pytest.mark.parametrize("posterior", ["kilpisjarvi_mod-kilpisjarvi", "mesquite-logmesquite", "nes2000-nes"])
+@pytest.mark.parametrize(
+    "posterior", ["kilpisjarvi_mod-kilpisjarvi", "mesquite-logmesquite", "nes2000-nes"]
+)
 def test_gibbs_finds_reference_moments(posterior):
     problem = posteriordb(posterior)
     data = read(Path(os.environ["RUNNER_DATA_DIR"]) / paths(posterior)[0])
-    assert found("gibbs", problem, InBlocks(problem, DENSITIES[posterior](data, F64, CPU)), **GIBBS) == []
+    assert (
+        found("gibbs", problem, InBlocks(problem, DENSITIES[posterior](data, F64, CPU)), **GIBBS)
+        == []
+    )
 
 
 # ---- all eleven, as the study runs them ------------------------------------------------------------------------------
 def cells() -> list[Any]:
-    return [pytest.param(planned, id=planned.name) for planned in plan(load_study("posteriordb_table"), [])]
+    return [
+        pytest.param(planned, id=planned.name)
+        for planned in plan(load_study("posteriordb_table"), [])
+    ]
 
 
 @pytest.mark.slow

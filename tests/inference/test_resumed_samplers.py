@@ -17,7 +17,12 @@ def setup(dataset, keys, model, inference, options):
     if problem.kind == "sequence":
         problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     method = component("inference", inference, **options)
-    return problem, rng, method, method.init(component("model", model).build(problem, rng), problem, rng)
+    return (
+        problem,
+        rng,
+        method,
+        method.init(component("model", model).build(problem, rng), problem, rng),
+    )
 
 
 def go(problem, rng, method, state, start, stop):
@@ -40,7 +45,8 @@ def go(problem, rng, method, state, start, stop):
         (DENSITY, "random_walk_mh", {"warmup": 10, "thinning": 2}),
         (DENSITY, "mala", {"warmup": 10, "covariance": "diagonal"}),
         (DENSITY, "importance_sampling", {"chains": 20}),
-        (DENSITY, "hmc", {"chains": 5, "warmup": 24, "mass": "dense"}),  # stopped in its window, 3 to 22
+        # stopped in its window, 3 to 22
+        (DENSITY, "hmc", {"chains": 5, "warmup": 24, "mass": "dense"}),
         (DENSITY, "nuts", {"chains": 5, "warmup": 24, "mass": "diagonal"}),
     ],
 )

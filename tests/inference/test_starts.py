@@ -45,7 +45,9 @@ def test_chains_that_start_well_draw_once():
 
 def test_no_place_to_start_is_refused_after_a_hundred_draws():
     target = Truncated(1e3)
-    with pytest.raises(NumericalTrouble, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"):
+    with pytest.raises(
+        NumericalTrouble, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"
+    ):
         init_chains(target, None, "whole", 2, Streams(0))
     assert target.draws == 100
 
@@ -57,7 +59,9 @@ def test_a_density_that_is_no_number_is_refused_at_once():
     assert target.draws == 1
 
 
-@pytest.mark.parametrize(("name", "settings"), [("random_walk_mh", {"warmup": 300}), ("mala", {"warmup": 300})])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("random_walk_mh", {"warmup": 300}), ("mala", {"warmup": 300})]
+)
 def test_samplers_find_the_mean_of_a_truncated_normal(name, settings):
     draws = sampled(name, Truncated(0.5), 700, chains=20, **settings)
     assert bool((draws.draws > 0.5).all())

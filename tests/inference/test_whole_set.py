@@ -10,14 +10,21 @@ from small_problems import real
 from runner.execution.rng import Streams
 
 
-@pytest.mark.parametrize("name", ["gibbs", "hmc", "importance_sampling", "mala", "nuts", "random_walk_mh"])
+@pytest.mark.parametrize(
+    "name", ["gibbs", "hmc", "importance_sampling", "mala", "nuts", "random_walk_mh"]
+)
 def test_draws_do_not_depend_on_the_size_of_batches(name):
     keys = {"gibbs": {"burn_in": 3}, "importance_sampling": {}}.get(name, {"warmup": 3})
 
     def drawn(batch_size: int | None) -> torch.Tensor:
-        problem, rng = real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size), Streams(0)
+        problem, rng = (
+            real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size),
+            Streams(0),
+        )
         sampler = component("inference", name, chains=2, **keys)
-        state = sampler.init(component("model", "linear_regression").build(problem, rng), problem, rng)
+        state = sampler.init(
+            component("model", "linear_regression").build(problem, rng), problem, rng
+        )
         for _, batch in problem.batches(sampler.sees, rng, 0, 8):
             state, _ = sampler.step(state, batch, rng)
         return sampler.posterior(state).draws

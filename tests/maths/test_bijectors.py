@@ -61,7 +61,9 @@ def test_what_is_promised(theta):
     assert simplex.shape[-1] == 4
     assert (simplex > 0).all()
     assert torch.allclose(simplex.sum(-1), torch.ones(20, dtype=F64))
-    assert torch.allclose(Simplex().forward(torch.zeros(1, 3, dtype=F64))[0], torch.full((1, 4), 0.25, dtype=F64))
+    assert torch.allclose(
+        Simplex().forward(torch.zeros(1, 3, dtype=F64))[0], torch.full((1, 4), 0.25, dtype=F64)
+    )
 
 
 def test_stick_breaking_agrees_with_torch(theta):

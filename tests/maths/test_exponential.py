@@ -18,7 +18,10 @@ def normal_wishart(seed=0, D=2, nu=6.0, beta=1.7):
     A = torch.randn(D, D, generator=g, dtype=F64)
     V = A @ A.T + torch.eye(D, dtype=F64)
     return NormalWishart(
-        torch.randn(D, generator=g, dtype=F64), torch.tensor(beta, dtype=F64), V, torch.tensor(nu, dtype=F64)
+        torch.randn(D, generator=g, dtype=F64),
+        torch.tensor(beta, dtype=F64),
+        V,
+        torch.tensor(nu, dtype=F64),
     )
 
 
@@ -38,10 +41,14 @@ def test_density_moments_and_divergence_of_a_normal_wishart():
     precision = L @ L.mT
     within(precision.flatten(1), (q.nu * torch.linalg.inv(q.V)).flatten())
     within(torch.linalg.slogdet(precision)[1][:, None], q.expected_log_det())
-    within((many(q, 20_000).log_density(mu, L) - many(p, 20_000).log_density(mu, L))[:, None], q.kl(p))
+    within(
+        (many(q, 20_000).log_density(mu, L) - many(p, 20_000).log_density(mu, L))[:, None], q.kl(p)
+    )
     x = torch.randn(3, 2, dtype=F64, generator=torch.Generator().manual_seed(2))
     pulled = torch.einsum("nbd,nde->nbe", x - mu[:, None], L).square().sum(2)
-    density = torch.linalg.slogdet(L)[1][:, None] - torch.log(torch.tensor(2 * torch.pi)) - 0.5 * pulled
+    density = (
+        torch.linalg.slogdet(L)[1][:, None] - torch.log(torch.tensor(2 * torch.pi)) - 0.5 * pulled
+    )
     within(density, q.expected_log_density(x))
     within(density.exp(), q.log_predictive(x).exp())
     W = torch.linalg.inv(q.V).numpy()
@@ -51,14 +58,18 @@ def test_density_moments_and_divergence_of_a_normal_wishart():
             m.numpy(), q.m.numpy(), torch.linalg.inv(1.7 * root @ root.T).numpy()
         )
         assert float(q.log_density(m, root)) == pytest.approx(literal, rel=1e-9)
-    t = stats.multivariate_t(q.m.numpy(), (q.V * 2.7 / (1.7 * 5.0)).numpy(), df=5.0)  # Bishop (2006), eq. (10.81)
+    # Bishop (2006), eq. (10.81)
+    t = stats.multivariate_t(q.m.numpy(), (q.V * 2.7 / (1.7 * 5.0)).numpy(), df=5.0)
     assert q.log_predictive(x).tolist() == pytest.approx(t.logpdf(x.numpy()).tolist(), rel=1e-9)
 
 
 def test_rows_one_by_one_or_together_give_one_posterior():
     q = normal_wishart()
     x = torch.randn(4, 2, dtype=F64, generator=torch.Generator().manual_seed(3))
-    together, turned = q.posterior(torch.ones(4, dtype=F64), x), q.posterior(torch.ones(4, dtype=F64), x.flip(0))
+    together, turned = (
+        q.posterior(torch.ones(4, dtype=F64), x),
+        q.posterior(torch.ones(4, dtype=F64), x.flip(0)),
+    )
     by_one, evidence = q, []
     for row in x:
         evidence.append(by_one.log_predictive(row[None])[0])
@@ -67,12 +78,18 @@ def test_rows_one_by_one_or_together_give_one_posterior():
         torch.testing.assert_close(vars(by_one)[name], vars(together)[name])
         torch.testing.assert_close(vars(turned)[name], vars(together)[name])
     again = [q.log_predictive(x[3:])[0]]  # the evidence knows no order
-    again += [q.posterior(torch.ones(k, dtype=F64), x[-k:]).log_predictive(x[3 - k : 4 - k])[0] for k in (1, 2, 3)]
+    again += [
+        q.posterior(torch.ones(k, dtype=F64), x[-k:]).log_predictive(x[3 - k : 4 - k])[0]
+        for k in (1, 2, 3)
+    ]
     torch.testing.assert_close(sum(evidence), sum(again))
 
 
 def test_dirichlet():
-    alpha, prior = torch.tensor([0.3, 2.0, 1.2], dtype=F64), torch.tensor([1.0, 0.5, 3.0], dtype=F64)
+    alpha, prior = (
+        torch.tensor([0.3, 2.0, 1.2], dtype=F64),
+        torch.tensor([1.0, 0.5, 3.0], dtype=F64),
+    )
     log_pi = draw_log_dirichlet(alpha.expand(20_000, 3), torch.Generator().manual_seed(0))
     within(log_pi, expected_log(alpha))
     within(log_pi.exp(), alpha / alpha.sum())

@@ -29,7 +29,8 @@ def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
     """Mean and variance of one process at one input, unwhitened, by explicit inverses."""
     one = torch.ones((), dtype=x.dtype)
     Kzz = kernel(Z, Z, lengthscale, one, shape)
-    Kzz = Kzz - torch.diag(Kzz.diagonal()) + torch.eye(len(Z), dtype=x.dtype) * (1 + jitter)  # eq. (3.5)
+    # eq. (3.5)
+    Kzz = Kzz - torch.diag(Kzz.diagonal()) + torch.eye(len(Z), dtype=x.dtype) * (1 + jitter)
     Kzx = kernel(Z, x[None], lengthscale, one, shape)
     alpha = torch.linalg.inv(Kzz) @ Kzx  # eq. (3.9)
     L = torch.linalg.cholesky(Kzz)
@@ -64,7 +65,9 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
     inputs = [t.requires_grad_() for t in drawn(Q=Q, M=3, N=3, common=common, ard=ard)]
 
     def moments(x, Z, lengthscale, m, C):
-        mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C.tril(), "matern52", 1e-3)
+        mean, variance, told = sparse_conditional(
+            x, Z, lengthscale**-2, m, C.tril(), "matern52", 1e-3
+        )
         return mean, variance, told.kl
 
     assert torch.autograd.gradcheck(moments, inputs, atol=1e-6, fast_mode=True)
@@ -74,7 +77,9 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
 def test_divergence_is_the_last_sums_of_equation_3_12(Q):
     x, Z, lengthscale, m, C = drawn(Q=Q)
     _, _, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", JITTER)
-    prior = MultivariateNormal(torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64))
+    prior = MultivariateNormal(
+        torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64)
+    )
     exact = kl_divergence(MultivariateNormal(m, covariance_matrix=C @ C.mT), prior).sum()
     assert float(told.kl) == pytest.approx(float(exact), rel=1e-10)
 
@@ -104,7 +109,11 @@ def test_inducing_at_the_data_with_the_exact_posterior_is_the_exact_gp():
     X = torch.randn(8, 2, generator=g, dtype=torch.float64)
     y = torch.randn(8, generator=g, dtype=torch.float64)
     new = torch.randn(5, 2, generator=g, dtype=torch.float64)
-    one, length, s2 = torch.ones((), dtype=torch.float64), torch.full((1,), 1.3, dtype=torch.float64), 0.2
+    one, length, s2 = (
+        torch.ones((), dtype=torch.float64),
+        torch.full((1,), 1.3, dtype=torch.float64),
+        0.2,
+    )
     K = kernel(X, X, length, one, "matern52")
     eye = torch.eye(8, dtype=torch.float64)
     inverse = torch.linalg.inv(K + s2 * eye)
@@ -133,7 +142,9 @@ def test_float32_agrees_with_float64():
     args = drawn(M=20, N=30)
     exact = sparse_conditional(args[0], args[1], args[2] ** -2, *args[3:], "matern52", 1e-4)[:2]
     args32 = [a.float() for a in args]
-    single = sparse_conditional(args32[0], args32[1], args32[2] ** -2, *args32[3:], "matern52", 1e-4)[:2]
+    single = sparse_conditional(
+        args32[0], args32[1], args32[2] ** -2, *args32[3:], "matern52", 1e-4
+    )[:2]
     for a, b in zip(exact, single, strict=True):
         assert b.dtype == torch.float32
         assert ((a - b.double()).abs() / (1 + a.abs())).max() < 1e-3
@@ -150,7 +161,8 @@ def test_jitter_is_raised_as_far_as_needed_and_reported():
 
 def test_hopeless_matrices_name_quantity_and_key():
     with pytest.raises(
-        NumericalTrouble, match=r"Cholesky of K_zz of top failed even with jitter 0.01; raise model.jitter"
+        NumericalTrouble,
+        match=r"Cholesky of K_zz of top failed even with jitter 0.01; raise model.jitter",
     ):
         jittered_cholesky(-torch.eye(3), 1e-6, "K_zz of top")
     with pytest.raises(NumericalTrouble, match="K_zz of top is not finite"):
@@ -158,5 +170,9 @@ def test_hopeless_matrices_name_quantity_and_key():
 
 
 def test_triangular_inverse():
-    L = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).tril() + 3 * torch.eye(4)
-    assert torch.allclose(triangular_inverse(L) @ L, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-12)
+    L = torch.randn(
+        2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    ).tril() + 3 * torch.eye(4)
+    assert torch.allclose(
+        triangular_inverse(L) @ L, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-12
+    )

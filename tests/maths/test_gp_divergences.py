@@ -22,10 +22,13 @@ def drawn(*lead: int, M: int = 4, seed: int = 0):
 
 def test_whitened_kl():
     m, C = drawn(2, 3)
-    prior = MultivariateNormal(torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64))
+    prior = MultivariateNormal(
+        torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64)
+    )
     exact = kl_divergence(MultivariateNormal(m, scale_tril=C), prior).sum()
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
-    C[..., 0, 0] *= -1  # the sign of a diagonal element leaves S, and so the divergence, as they were
+    # the sign of a diagonal element leaves S, and so the divergence, as they were
+    C[..., 0, 0] *= -1
     assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
 
 
@@ -39,11 +42,17 @@ def test_whitening_leaves_the_divergence_unchanged():
 
 def test_general_and_diagonal_kl():
     (m, C), (m0, C0) = drawn(3), drawn(3, seed=1)
-    exact = kl_divergence(MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0))
+    exact = kl_divergence(
+        MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0)
+    )
     assert torch.allclose(kl_gaussian(m, C, m0, C0), exact)
     v, v0 = C.diagonal(dim1=-2, dim2=-1) ** 2, C0.diagonal(dim1=-2, dim2=-1) ** 2
-    assert torch.allclose(kl_diagonal(m, v, m0, v0), kl_divergence(Normal(m, v.sqrt()), Normal(m0, v0.sqrt())).sum())
-    assert torch.allclose(kl_diagonal(m, v, 0.0, 2.0), kl_divergence(Normal(m, v.sqrt()), Normal(0.0, 2.0**0.5)).sum())
+    assert torch.allclose(
+        kl_diagonal(m, v, m0, v0), kl_divergence(Normal(m, v.sqrt()), Normal(m0, v0.sqrt())).sum()
+    )
+    assert torch.allclose(
+        kl_diagonal(m, v, 0.0, 2.0), kl_divergence(Normal(m, v.sqrt()), Normal(0.0, 2.0**0.5)).sum()
+    )
 
 
 def test_gradient_in_the_covariance_from_the_gradient_in_its_factor():

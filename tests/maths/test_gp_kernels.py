@@ -40,7 +40,9 @@ def test_kernel_is_equation_3_15(shape, ard):
         for n in range(4):
             for m in range(3):
                 weights = [1 / float(lengthscale[g, d if ard else 0]) ** 2 for d in range(3)]
-                r2 = sum(weights[d] * (float(x[g, n, d]) - float(z[g, m, d])) ** 2 for d in range(3))
+                r2 = sum(
+                    weights[d] * (float(x[g, n, d]) - float(z[g, m, d])) ** 2 for d in range(3)
+                )
                 literal = float(variance[g]) * literal_kappa(r2, shape)  # eq. (3.15)
                 assert float(k[g, n, m]) == pytest.approx(literal, rel=1e-12)
 

@@ -18,7 +18,9 @@ N, D, NOISE = 12, 4, 0.7
 
 def regression(seed=0, rows=N):
     g = torch.Generator().manual_seed(seed)
-    X = torch.randn(rows, D, generator=g, dtype=F64) @ torch.tensor([[1, 0.9, 0, 0]] + [[0, 1, 0, 0.0]] * 3, dtype=F64)
+    X = torch.randn(rows, D, generator=g, dtype=F64) @ torch.tensor(
+        [[1, 0.9, 0, 0]] + [[0, 1, 0, 0.0]] * 3, dtype=F64
+    )
     X = X + 0.5 * torch.randn(rows, D, generator=g, dtype=F64)
     beta = torch.tensor([1.0, -0.5, 0.3, 0.0], dtype=F64)
     y = X @ beta + NOISE**0.5 * torch.randn(rows, generator=g, dtype=F64)
@@ -56,7 +58,9 @@ def test_ellipsoid_is_the_printed_one():
     fit = least_squares(X, y, NOISE)
     error = beta - fit.beta
     gram = X.T @ X
-    literal = sum(float(error[i] * gram[i, j] * error[j]) for i in range(D) for j in range(D)) / NOISE
+    literal = (
+        sum(float(error[i] * gram[i, j] * error[j]) for i in range(D) for j in range(D)) / NOISE
+    )
     assert float(fit.distance(beta)) == pytest.approx(literal)
 
 
@@ -100,13 +104,21 @@ def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
 def test_james_stein_as_printed():
     """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I the matrix form, one data set at a time."""
     fit, _ = repeated(NOISE, n=5)
-    for Q in (fit.gram, torch.eye(D, dtype=F64), torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=F64))):
+    for Q in (
+        fit.gram,
+        torch.eye(D, dtype=F64),
+        torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=F64)),
+    ):
         for b, ours in zip(fit.beta, james_stein(fit, Q, False), strict=True):
             pull = torch.linalg.inv(Q) @ fit.gram @ b
-            literal = b - (D - 2) * NOISE * pull / float(b @ fit.gram @ torch.linalg.inv(Q) @ fit.gram @ b)
+            literal = b - (D - 2) * NOISE * pull / float(
+                b @ fit.gram @ torch.linalg.inv(Q) @ fit.gram @ b
+            )
             torch.testing.assert_close(ours, literal)
             if Q is fit.gram:
-                torch.testing.assert_close(literal, b * (1 - (D - 2) * NOISE / float(b @ fit.gram @ b)))
+                torch.testing.assert_close(
+                    literal, b * (1 - (D - 2) * NOISE / float(b @ fit.gram @ b))
+                )
     plus = james_stein(fit, fit.gram, True)
     factor = (1 - (D - 2) * NOISE / ((fit.beta @ fit.gram) * fit.beta).sum(1)).clamp_min(0)
     torch.testing.assert_close(plus, factor[:, None] * fit.beta)
@@ -121,7 +133,9 @@ def stein_identity_z(fit, beta, Q, estimate):
     pulled = fit.beta @ fit.gram
     gain = (D - 2) ** 2 * NOISE**2 / (pulled @ torch.linalg.inv(Q) * pulled).sum(1)
     difference = loss(fit.beta) - loss(estimate) - gain
-    return float(difference.mean() / (difference.std() / len(difference) ** 0.5)), float(gain.mean())
+    return float(difference.mean() / (difference.std() / len(difference) ** 0.5)), float(
+        gain.mean()
+    )
 
 
 @pytest.mark.parametrize("prediction", [True, False])
@@ -165,7 +179,9 @@ def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
         return float((y - X @ b).square().sum() + (penalty * b * b).sum())
 
     g = torch.Generator().manual_seed(3)
-    assert all(cost(ours + 1e-3 * torch.randn(D, generator=g, dtype=F64)) > cost(ours) for _ in range(50))
+    assert all(
+        cost(ours + 1e-3 * torch.randn(D, generator=g, dtype=F64)) > cost(ours) for _ in range(50)
+    )
 
 
 def test_risk_of_ridge_and_the_existence_theorem():
@@ -180,7 +196,9 @@ def test_risk_of_ridge_and_the_existence_theorem():
     assert float(least) == pytest.approx(float(NOISE * torch.linalg.inv(fit.gram).trace()))
     # Hoerl & Kennard, Theorem 4.3: any λ < 2σ²/‖β‖² lowers the risk
     for value in (1e-3, 0.1, 1.9 * NOISE / float(beta.square().sum())):
-        assert sum(ridge_risk(fit.gram, beta, NOISE, torch.full((D,), value, dtype=F64), eye)) < least
+        assert (
+            sum(ridge_risk(fit.gram, beta, NOISE, torch.full((D,), value, dtype=F64), eye)) < least
+        )
 
 
 def test_too_few_rows_are_said():
@@ -200,14 +218,18 @@ def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
     """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set by data set."""
     g = torch.Generator().manual_seed(3)
     X = torch.randn(14, 5, generator=g, dtype=torch.float64)
-    y = 0.4 * (X @ torch.ones(5, dtype=torch.float64)) + torch.randn(200, 14, generator=g, dtype=torch.float64)
+    y = 0.4 * (X @ torch.ones(5, dtype=torch.float64)) + torch.randn(
+        200, 14, generator=g, dtype=torch.float64
+    )
     fit = least_squares(X, y)
     found, factors = james_stein(fit, fit.gram, positive), []
     for r in range(200):
         beta = torch.linalg.lstsq(X, y[r]).solution
         rss = float((y[r] - X @ beta).square().sum())
         factors.append(1 - (5 - 2) / (14 - 5 + 2) * rss / float((X @ beta).square().sum()))
-        torch.testing.assert_close(found[r], (max(factors[-1], 0.0) if positive else factors[-1]) * beta)
+        torch.testing.assert_close(
+            found[r], (max(factors[-1], 0.0) if positive else factors[-1]) * beta
+        )
     assert min(factors) < 0 < max(factors)
 
 

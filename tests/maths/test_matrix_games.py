@@ -14,13 +14,17 @@ from components.maths.stage_games.supports import mixtures, sizes
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 
 
-@pytest.mark.parametrize(("shape", "games"), [((2, 2), 400), ((3, 3), 200), ((4, 3), 100), ((6, 9), 40), ((2, 7), 50)])
+@pytest.mark.parametrize(
+    ("shape", "games"), [((2, 2), 400), ((3, 3), 200), ((4, 3), 100), ((6, 9), 40), ((2, 7), 50)]
+)
 def test_it_is_the_linear_programme(shape, games):
     payoff = torch.randint(
         -3, 4, (games, *shape), generator=torch.Generator().manual_seed(0)
     ).double()  # many ties among them
     found = maximin(payoff)
-    for matrix, value, x in zip(payoff.numpy(), found.value.tolist(), found.strategy.numpy(), strict=True):
+    for matrix, value, x in zip(
+        payoff.numpy(), found.value.tolist(), found.strategy.numpy(), strict=True
+    ):
         assert value == pytest.approx(programme(matrix)[0], abs=1e-9)
         assert (x @ matrix).min() == pytest.approx(value, abs=1e-9)
         assert x.sum() == pytest.approx(1)
@@ -30,7 +34,9 @@ def test_it_is_the_linear_programme(shape, games):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
 def test_the_best_of_all_mixtures_that_make_him_indifferent_is_the_value(shape):
     """Shapley and Snow (1950): one of the square parts of the matrix holds it."""
-    payoff = torch.randn(100, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    payoff = torch.randn(
+        100, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
     x = mixtures(payoff)
     assert x.shape[1] == len(sizes(*shape))
     torch.testing.assert_close(x.sum(-1), torch.ones_like(x[..., 0]))
@@ -39,10 +45,15 @@ def test_the_best_of_all_mixtures_that_make_him_indifferent_is_the_value(shape):
 
 
 def test_pure_actions_that_are_as_safe_share():
-    payoff = torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [1.0, 2.0]]]).double()
+    payoff = torch.tensor(
+        [[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [1.0, 2.0]]]
+    ).double()
     assert maximin(payoff).strategy.tolist() == [[0.5, 0.5], [0.5, 0.5], [0, 1]]
     assert maximin(torch.zeros(3, 4)).strategy.tolist() == pytest.approx([1 / 3] * 3)
-    assert maximin(torch.tensor([[1.0], [4.0], [4.0]])) == (torch.tensor(4.0), pytest.approx([0, 0.5, 0.5]))
+    assert maximin(torch.tensor([[1.0], [4.0], [4.0]])) == (
+        torch.tensor(4.0),
+        pytest.approx([0, 0.5, 0.5]),
+    )
 
 
 def test_one_game_is_solved_as_many_are():
@@ -56,9 +67,13 @@ def test_one_game_is_solved_as_many_are():
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (5, 2)])
 def test_a_strategy_is_worth_its_value_and_the_other_has_one_that_allows_no_more(shape):
-    payoff = torch.randn(20, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    payoff = torch.randn(
+        20, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     hers, his = maximin(payoff), maximin(-payoff.mT)
-    torch.testing.assert_close((hers.strategy.unsqueeze(-2) @ payoff).squeeze(-2).amin(-1), hers.value)
+    torch.testing.assert_close(
+        (hers.strategy.unsqueeze(-2) @ payoff).squeeze(-2).amin(-1), hers.value
+    )
     torch.testing.assert_close(hers.value, -his.value)  # von Neumann
 
 
@@ -73,7 +88,8 @@ def test_known_games():
     (one,) = equilibria(dilemma, dilemma.T)
     assert one.pure
     assert one.x.tolist() == one.y.tolist() == [0, 1]
-    hunt = np.array([[5.0, 0.0], [4.0, 1.0]])  # R > T > P > S: both pure ones, and x = (P − S)/(R − S − T + P)
+    # R > T > P > S: both pure ones, and x = (P − S)/(R − S − T + P)
+    hunt = np.array([[5.0, 0.0], [4.0, 1.0]])
     pure, other, mixed = equilibria(hunt, hunt.T)
     assert [one.pure for one in (pure, other, mixed)] == [True, True, False]
     assert mixed.x.tolist() == pytest.approx([0.5, 0.5])
@@ -82,7 +98,9 @@ def test_known_games():
 
 
 @pytest.mark.parametrize(("shape", "games"), [((2, 2), 10_000), ((3, 3), 300), ((2, 4), 300)])
-def test_equilibria_of_random_games_are_equilibria_odd_in_number_and_no_pure_one_is_missed(shape, games):
+def test_equilibria_of_random_games_are_equilibria_odd_in_number_and_no_pure_one_is_missed(
+    shape, games
+):
     rng = np.random.default_rng(0)
     for _ in range(games):
         r_a, r_b = rng.normal(size=(2, *shape))
@@ -100,7 +118,9 @@ PAYS = {"first": lambda a, b: 0.0, "best": lambda a, b: a, "welfare": lambda a, 
 @pytest.mark.parametrize("selection", PAYS)
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
 def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
-    r_a, r_b = torch.randn(2, 100, *shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    r_a, r_b = torch.randn(
+        2, 100, *shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64
+    )
     found = equilibrium(r_a, r_b, selection)
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
         assert gain(a, b, x, y) < 1e-9
@@ -115,7 +135,9 @@ def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 3)])
 def test_degenerate_games_have_an_equilibrium_too(shape):
     """Payoffs −1, 0 and 1, many of them alike, and games in which one player or both cannot be hurt."""
-    r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=torch.Generator().manual_seed(5)).double()
+    r_a, r_b = torch.randint(
+        -1, 2, (2, 600, *shape), generator=torch.Generator().manual_seed(5)
+    ).double()
     r_a[:100], r_b[50:150] = 0, 0
     found = equilibrium(r_a, r_b, "welfare")
     for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
@@ -142,6 +164,9 @@ def test_worst_case_by_hand():
     assert worst_case(reward, onward, None, None, 1).tolist() == [0, 3]
     assert worst_case(reward, onward, None, None, 2).tolist() == [3, 6]
     assert worst_case(reward, onward, None, always_heads, 2).tolist() == [2, 6]
-    assert worst_case(reward, onward, torch.tensor([False, True]), always_heads, 2).tolist() == [-1, 3]
+    assert worst_case(reward, onward, torch.tensor([False, True]), always_heads, 2).tolist() == [
+        -1,
+        3,
+    ]
     both = torch.stack([always_heads, torch.full((2, 2), 0.5).double()])
     assert worst_case(reward, onward, None, both, 1).tolist() == [[-1, 3], [0, 3]]

@@ -12,15 +12,23 @@ from torch import nn
 from components.maths.optimizers import SGD, Adam
 
 PAIRS = {
-    "adam": (lambda p: Adam(p, 0.01, (0.8, 0.95)), lambda p: torch.optim.Adam(p, 0.01, (0.8, 0.95), fused=True)),
+    "adam": (
+        lambda p: Adam(p, 0.01, (0.8, 0.95)),
+        lambda p: torch.optim.Adam(p, 0.01, (0.8, 0.95), fused=True),
+    ),
     "momentum": (lambda p: SGD(p, 0.01, 0.9), lambda p: torch.optim.SGD(p, 0.01, 0.9, fused=True)),
-    "gradient descent": (lambda p: SGD(p, 0.01, 0.0), lambda p: torch.optim.SGD(p, 0.01, fused=True)),
+    "gradient descent": (
+        lambda p: SGD(p, 0.01, 0.0),
+        lambda p: torch.optim.SGD(p, 0.01, fused=True),
+    ),
 }
 
 
 def parameters(dtype: torch.dtype) -> list[nn.Parameter]:
     g = torch.Generator().manual_seed(0)
-    return [nn.Parameter(torch.randn(shape, generator=g, dtype=dtype)) for shape in ((3, 4), (7,), ())]
+    return [
+        nn.Parameter(torch.randn(shape, generator=g, dtype=dtype)) for shape in ((3, 4), (7,), ())
+    ]
 
 
 def move(optimizer, at: list[nn.Parameter], steps: range) -> None:

@@ -7,14 +7,20 @@ VALUES = torch.tensor([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]], dtype=torch.float64)
 
 def test_epsilon_greedy_shares_between_equal_maxima():
     p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0)
-    torch.testing.assert_close(p, torch.tensor([[0.1, 0.45, 0.45], [0.8, 0.1, 0.1]], dtype=torch.float64))
+    torch.testing.assert_close(
+        p, torch.tensor([[0.1, 0.45, 0.45], [0.8, 0.1, 0.1]], dtype=torch.float64)
+    )
 
 
 def test_epsilon_greedy_gives_it_to_the_first_of_equal_maxima():
     p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0, "first")
-    torch.testing.assert_close(p, torch.tensor([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1]], dtype=torch.float64))
+    torch.testing.assert_close(
+        p, torch.tensor([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1]], dtype=torch.float64)
+    )
     p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0, "last")
-    torch.testing.assert_close(p, torch.tensor([[0.1, 0.1, 0.8], [0.8, 0.1, 0.1]], dtype=torch.float64))
+    torch.testing.assert_close(
+        p, torch.tensor([[0.1, 0.1, 0.8], [0.8, 0.1, 0.1]], dtype=torch.float64)
+    )
 
 
 def test_softmax_is_the_exponential_of_values_over_temperature():

@@ -20,7 +20,9 @@ def normal(z, sd=1.0):
 @pytest.mark.parametrize("sd", [0.3, 1.0, 10.0])
 def test_normal(power, sd):
     exact = 0.5 * (1 - power) * math.log(2 * math.pi * sd**2) - 0.5 * math.log(power)
-    assert log_power_integral(lambda z: normal(z, sd), power, [0.0], [sd, sd]) == pytest.approx(exact, abs=1e-9)
+    assert log_power_integral(lambda z: normal(z, sd), power, [0.0], [sd, sd]) == pytest.approx(
+        exact, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -57,7 +59,9 @@ def test_laplace_whose_slope_jumps(power):
 @pytest.mark.parametrize("power", POWERS)
 def test_uniform_between_two_jumps(power):
     def log_uniform(z):
-        return torch.where((z > -1) & (z < 3), z.new_tensor(-math.log(4.0)), z.new_tensor(-math.inf))
+        return torch.where(
+            (z > -1) & (z < 3), z.new_tensor(-math.log(4.0)), z.new_tensor(-math.inf)
+        )
 
     found = log_power_integral(log_uniform, power, [-1.0, 3.0], [1.0, 1.0])
     assert found == pytest.approx((1 - power) * math.log(4.0), abs=1e-12)

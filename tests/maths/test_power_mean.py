@@ -11,7 +11,9 @@ F64 = torch.float64
 @pytest.mark.parametrize("power", [-1.5, 1e-4, 0.25, 1.0, 3.0])
 def test_it_is_the_literal_sum(power):
     ell = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=F64)
-    literal = [math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T]
+    literal = [
+        math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T
+    ]
     torch.testing.assert_close(log_power_mean(ell, power), torch.tensor(literal, dtype=F64))
     at = ell.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(log_power_mean(at, power).sum(), at)
@@ -34,4 +36,6 @@ def test_the_limits_are_the_mean_and_the_extremes():
     torch.testing.assert_close(log_power_mean(ell, 1e4), ell.amax(0), atol=1e-3, rtol=0)
     torch.testing.assert_close(log_power_mean(ell, -1e4), ell.amin(0), atol=1e-3, rtol=0)
     huge = torch.tensor([[-1e5], [-2e5]], dtype=F64)
-    torch.testing.assert_close(log_power_mean(huge, 1.0), torch.tensor([-1e5 - math.log(2)], dtype=F64))
+    torch.testing.assert_close(
+        log_power_mean(huge, 1.0), torch.tensor([-1e5 - math.log(2)], dtype=F64)
+    )

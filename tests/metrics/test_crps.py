@@ -37,7 +37,14 @@ def test_it_is_the_closed_form_over_all_pairs_written_out():
         return 2 * s * draws.log_prob(mu / s).exp() + mu * (2 * draws.cdf(mu / s) - 1)
 
     first = sum(magnitude(y - said.mu[i], said.v[i]) for i in range(6)) / 6
-    pairs = sum(magnitude(said.mu[i] - said.mu[j], said.v[i] + said.v[j]) for i in range(6) for j in range(6)) / 36
+    pairs = (
+        sum(
+            magnitude(said.mu[i] - said.mu[j], said.v[i] + said.v[j])
+            for i in range(6)
+            for j in range(6)
+        )
+        / 36
+    )
     torch.testing.assert_close(crps(said, y), first - 0.5 * pairs)
 
 
@@ -54,7 +61,8 @@ def test_a_forecast_that_is_right_scores_best_on_average():
     scores = {}
     for mean, sd in ((0.0, 1.0), (0.3, 1.0), (0.0, 1.4), (0.0, 0.7)):
         said = GaussianMixture(
-            torch.full((1, 20_000, 1), mean, dtype=F64), torch.full((1, 20_000, 1), sd**2, dtype=F64)
+            torch.full((1, 20_000, 1), mean, dtype=F64),
+            torch.full((1, 20_000, 1), sd**2, dtype=F64),
         )
         scores[mean, sd] = float(crps(said, y).mean())
     assert min(scores, key=lambda key: scores[key]) == (0.0, 1.0)

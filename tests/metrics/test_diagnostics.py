@@ -71,7 +71,9 @@ def test_rhat_is_the_published_formula(draws):
     x[0] += torch.tensor([0.0, 1.0, 3.0, 0.0])  # a shifted chain
     x[1, :, 3] *= 4  # a chain of another scale, which only the folded R̂ sees
     got = split_rhat(x)
-    assert got.tolist() == pytest.approx([literal_rhat(x[:, :, j].numpy()) for j in range(4)], rel=1e-10)
+    assert got.tolist() == pytest.approx(
+        [literal_rhat(x[:, :, j].numpy()) for j in range(4)], rel=1e-10
+    )
 
 
 def test_chains_in_agreement_and_in_disagreement():
@@ -111,11 +113,14 @@ def test_scores_are_those_of_what_moves_and_stuck_chains_are_no_rest():
 
 
 def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
-    each = torch.tensor([[1.5, math.nan, 1.2], [math.nan, math.nan, math.nan], [1.1, math.nan, 3.0]])
+    each = torch.tensor(
+        [[1.5, math.nan, 1.2], [math.nan, math.nan, math.nan], [1.1, math.nan, 3.0]]
+    )
     rests = torch.tensor([[False, True, False], [True, True, True], [False, False, False]])
     assert worst_of(each, rests, largest=True)[0] == 1.5
     assert worst_of(each, rests, largest=False)[0] == pytest.approx(1.2)
-    assert worst_of(each, rests, largest=True)[1:].isnan().all()  # nothing moves; and a value that was lost
+    # nothing moves; and a value that was lost
+    assert worst_of(each, rests, largest=True)[1:].isnan().all()
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9])
@@ -131,12 +136,15 @@ def test_tail_ess_is_that_of_the_quantiles_indicators(rho):
         if r < 1e-6:
             break
         tau += 2 * (multivariate_normal.cdf([q, q], cov=[[1, r], [r, 1]]) - 0.05**2) / (0.05 * 0.95)
-    assert float(tail_ess(x).mean()) == pytest.approx(16_000 / tau, rel=0.12)  # the smaller of two, hence below
+    # the smaller of two, hence below
+    assert float(tail_ess(x).mean()) == pytest.approx(16_000 / tau, rel=0.12)
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.9, -0.3])  # from −0.54 on ArviZ's bound ESS ≤ CN log₁₀ CN holds
+# from −0.54 on ArviZ's bound ESS ≤ CN log₁₀ CN holds
+@pytest.mark.parametrize("rho", [0.0, 0.9, -0.3])
 def test_mcse_is_the_spread_of_repeated_estimates(rho):
-    many = autoregression(rho, chains=2, draws=1000, dims=400, seed=5)  # 400 repetitions of a run of two chains
+    # 400 repetitions of a run of two chains
+    many = autoregression(rho, chains=2, draws=1000, dims=400, seed=5)
     assert float(mcse_mean(many).mean()) == pytest.approx(float(many.mean((0, 1)).std()), rel=0.12)
     sds = many.flatten(0, 1).std(0)
     assert float(mcse_sd(many).mean()) == pytest.approx(float(sds.std()), rel=0.12)
@@ -167,7 +175,8 @@ def test_pareto_k_of_pareto_weights(k):
     found = torch.tensor([pareto_k(-k * row.log()) for row in u])  # P(w > v) = v^(−1/k)
     expected = (300 * k + 10 * 0.5) / 310  # 300 weights of the tail, and a prior at ½ worth ten
     assert abs(float((found.mean() - expected) / (found.std() / 40**0.5))) < 4
-    as_logarithms = torch.tensor([pareto_k((-k * row.log()).log()) for row in u])  # the mutant fits log w: k is 0
+    # the mutant fits log w: k is 0
+    as_logarithms = torch.tensor([pareto_k((-k * row.log()).log()) for row in u])
     assert abs(float((as_logarithms.mean() - expected) / (as_logarithms.std() / 40**0.5))) > 4
     assert pareto_k(torch.zeros(100)) == -math.inf
 
@@ -205,7 +214,9 @@ def test_too_few_draws_are_said_not_computed(n):
 
 
 def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
-    with pytest.warns(Shortfall, match="rhat: 1 chain is too few, 2 needed; raise inference.chains"):
+    with pytest.warns(
+        Shortfall, match="rhat: 1 chain is too few, 2 needed; raise inference.chains"
+    ):
         worst, _ = convergence(sample(50, chains=1))
     assert list(worst) == ["ess", "ess_tail"]
     assert convergence(sample(50).__class__(torch.zeros(4, 0, 3), torch.zeros(4, 3))) == ({}, {})

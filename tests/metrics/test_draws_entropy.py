@@ -28,7 +28,9 @@ def test_it_is_the_literal_sum():
     def digamma(m):
         return -0.5772156649015329 + sum(1 / j for j in range(1, m))
 
-    assert float(entropy(x, 3)) == pytest.approx(digamma(7) - digamma(3) + math.log(math.pi) + 2 * logs, abs=1e-9)
+    assert float(entropy(x, 3)) == pytest.approx(
+        digamma(7) - digamma(3) + math.log(math.pi) + 2 * logs, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])
@@ -60,20 +62,31 @@ def test_draws_that_repeat_are_weighted_by_how_often():
     """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times 0.2 or 0.8."""
     g = torch.Generator().manual_seed(3)
     points = torch.randn(3000, 1, generator=g, dtype=F64)
-    times = torch.where(points[:, 0] > 0, 1 + torch.poisson(torch.full((3000,), 3.0, dtype=F64), generator=g), 1.0)
+    times = torch.where(
+        points[:, 0] > 0, 1 + torch.poisson(torch.full((3000,), 3.0, dtype=F64), generator=g), 1.0
+    )
     x = points.repeat_interleave(times.long(), 0)
     x = x[torch.randperm(len(x), generator=g)]
-    exact = 0.5 * math.log(2 * math.pi * math.e) - math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    exact = (
+        0.5 * math.log(2 * math.pi * math.e)
+        - math.log(2)
+        - 0.2 * math.log(0.2)
+        - 0.8 * math.log(0.8)
+    )
     assert float(entropy(x)) == pytest.approx(exact, abs=0.06)
     distinct = float(entropy(points))  # the broken variant: repetitions thrown away
     assert abs(distinct - exact) > 0.1
-    torch.testing.assert_close(entropy(x[:500].unique(dim=0)), entropy(x[:500].unique(dim=0).flip(0)))
+    torch.testing.assert_close(
+        entropy(x[:500].unique(dim=0)), entropy(x[:500].unique(dim=0).flip(0))
+    )
 
 
 @pytest.mark.parametrize(("step", "refused"), [(2.0, 0.4), (6.0, 0.75)])
 def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
     problem, _ = load("gaussian", dim=2, correlation=0.0)
-    problem.log_normaliser = float(problem.log_density(torch.zeros(1, 2, dtype=F64))) + math.log(2 * math.pi)
+    problem.log_normaliser = float(problem.log_density(torch.zeros(1, 2, dtype=F64))) + math.log(
+        2 * math.pi
+    )
     draws = sampled("random_walk_mh", problem, steps=3000, chains=8, warmup=0, step_size=step)
     assert len(draws.flat.unique(dim=0)) < (1 - 0.5 * refused) * len(draws.flat)
     assert problem.score(draws, Streams(0))["kl"] == pytest.approx(0.0, abs=0.1)

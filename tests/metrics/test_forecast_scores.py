@@ -29,7 +29,9 @@ def test_entropy_is_the_integral(sds):
 
 def test_entropy_of_equal_components_is_that_of_one():
     alone = GaussianMixture(torch.zeros(1, 2, 1, dtype=F64), torch.full((1, 2, 1), 0.3, dtype=F64))
-    many = GaussianMixture(torch.zeros(600, 2, 1, dtype=F64), torch.full((600, 2, 1), 0.3, dtype=F64))
+    many = GaussianMixture(
+        torch.zeros(600, 2, 1, dtype=F64), torch.full((600, 2, 1), 0.3, dtype=F64)
+    )
     assert torch.allclose(entropy(alone), entropy(many))
     assert float(entropy(alone)[0]) == pytest.approx(0.5 * math.log(2 * math.pi * math.e * 0.3))
 

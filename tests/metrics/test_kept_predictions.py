@@ -47,7 +47,8 @@ def test_another_posterior_another_stream_and_gradients_are_not_served():
     rng = Streams(0, 0, torch.device("cpu"))
     problem.score(posterior, rng)
     other = Posterior()
-    problem.predictive_at(posterior, problem.test.x, rng)  # with gradients: nothing that was computed without them
+    # with gradients: nothing that was computed without them
+    problem.predictive_at(posterior, problem.test.x, rng)
     with torch.no_grad():
         problem.predictive_at(other, problem.test.x, rng)
         problem.predictive_at(posterior, problem.test.x, Streams(1, 0, torch.device("cpu")))

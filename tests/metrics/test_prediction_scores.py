@@ -19,7 +19,10 @@ TASKS = ["a", "b"]
 
 def test_scores_of_real_labels_are_over_those_that_are_there():
     g = torch.Generator().manual_seed(0)
-    mu, v = torch.randn(3, 40, 2, generator=g, dtype=F64), 0.2 + torch.rand(3, 40, 2, generator=g, dtype=F64)
+    mu, v = (
+        torch.randn(3, 40, 2, generator=g, dtype=F64),
+        0.2 + torch.rand(3, 40, 2, generator=g, dtype=F64),
+    )
     y = 1.5 * torch.randn(40, 2, generator=g, dtype=F64)
     mask = torch.rand(40, 2, generator=g) < 0.6
     found = regression.scores(GaussianMixture(mu, v), torch.where(mask, y, torch.nan), mask, TASKS)
@@ -40,7 +43,8 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
         by_task["crps"].append(float(crps(row, y[:, t, None])[mask[:, t]].mean()))
     assert 0.3 < by_task["coverage90"][0] < 0.9
     for metric, values in by_task.items():
-        assert found[metric] == pytest.approx(np.mean(values))  # of tasks of unequal size, each counts as one
+        # of tasks of unequal size, each counts as one
+        assert found[metric] == pytest.approx(np.mean(values))
         for task, value in zip(TASKS, values, strict=True):
             assert found[f"{metric}/{task}"] == pytest.approx(value)
 
@@ -74,7 +78,14 @@ def test_calibration_error_is_the_sum_over_bins_written_out():
     correct = torch.tensor([True, False, True, False, True, False])
     bins = [[0], [1, 2, 3], [4, 5]]  # of 15: the first, the sixth, the last, which holds 1 too
     exact = sum(
-        abs(sum(float(correct[i]) for i in b) / len(b) - sum(float(confidence[i]) for i in b) / len(b)) * len(b) / 6
+        abs(
+            sum(float(correct[i]) for i in b) / len(b)
+            - sum(float(confidence[i]) for i in b) / len(b)
+        )
+        * len(b)
+        / 6
         for b in bins
     )
-    assert float(classification.expected_calibration_error(confidence, correct)) == pytest.approx(exact)
+    assert float(classification.expected_calibration_error(confidence, correct)) == pytest.approx(
+        exact
+    )

@@ -30,5 +30,7 @@ def test_it_is_the_transport_of_gaussians():
 
     levels = (np.arange(200_000) + 0.5) / 200_000
     difference = norm.ppf(levels) * 1.7 + 0.4 - (norm.ppf(levels) * 1.2 - 0.1)
-    found = predictive_distances(np.array([0.4]), np.array([1.7]), np.array([-0.1]), np.array([1.2]))
+    found = predictive_distances(
+        np.array([0.4]), np.array([1.7]), np.array([-0.1]), np.array([1.2])
+    )
     assert found["distance"] == pytest.approx(math.sqrt((difference**2).mean()) / 1.2, rel=1e-3)

@@ -17,9 +17,9 @@ def test_mape_as_printed():
     y, predicted = [100.0, 200.0, 50.0], [110.0, 190.0, 50.0]
     expected = 100 / 3 * sum(abs(a - b) / a for a, b in zip(y, predicted, strict=True))
 
-    assert mape(torch.tensor([*predicted, 7.0], dtype=F64), torch.tensor([*y, math.nan], dtype=F64)) == pytest.approx(
-        expected
-    )
+    assert mape(
+        torch.tensor([*predicted, 7.0], dtype=F64), torch.tensor([*y, math.nan], dtype=F64)
+    ) == pytest.approx(expected)
 
 
 def test_times_at_which_nothing_is_sold_have_no_relative_error():
@@ -60,4 +60,6 @@ def test_an_effect_is_what_paths_lack():
     )
     assert found["effect/relative"] == pytest.approx(0.25, abs=0.01)
     assert found["effect/tail_probability"] < 0.01
-    assert of_intervention(paths, torch.full((3,), 10.0, dtype=F64))["effect/tail_probability"] > 0.3
+    assert (
+        of_intervention(paths, torch.full((3,), 10.0, dtype=F64))["effect/tail_probability"] > 0.3
+    )

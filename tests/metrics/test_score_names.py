@@ -13,7 +13,8 @@ from components.metrics.names import HIGHER, LOWER, NEITHER, base_name, better, 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_every_score_of_a_run_is_in_the_table_once(kind):
     names = score_names(kind, attacked=True)
-    missing = names - HIGHER - LOWER - NEITHER - {"one_ahead"}  # which holds scores of other forecasts
+    # which holds scores of other forecasts
+    missing = names - HIGHER - LOWER - NEITHER - {"one_ahead"}
     assert not missing, "add them to components/metrics/names.py"
     assert not HIGHER & LOWER
     assert not (HIGHER | LOWER) & NEITHER

@@ -24,7 +24,9 @@ def law(*shape: int) -> GaussianMixture:
 def test_a_shape_that_differs_is_named():
     check_shape("x", torch.zeros(3, 4), None, 4)
     check_same_shape("x", torch.zeros(3, 4), torch.zeros(1, 4))  # one truth for all replicates
-    with pytest.raises(Misfit, match=r"^the draws: their shape is 3 × 4, that of the data is 3 × 5"):
+    with pytest.raises(
+        Misfit, match=r"^the draws: their shape is 3 × 4, that of the data is 3 × 5"
+    ):
         check_shape("the draws", torch.zeros(3, 4), 3, 5)
     for given in (torch.zeros(3), torch.zeros(3, 1), torch.zeros(2, 4)):
         with pytest.raises(Misfit):
@@ -37,9 +39,14 @@ def test_a_shape_that_differs_is_named():
         lambda: filtering.nmse(torch.ones(1, 5, 2), torch.ones(1, 5, 1)),
         lambda: filtering.coverage(torch.ones(1, 5, 2), torch.ones(1, 5, 1), torch.ones(1, 5, 1)),
         lambda: filtering.median_absolute_error(torch.ones(1, 5, 2), torch.ones(1, 5, 1)),
-        lambda: regression.scores(law(3, 5, 1), torch.zeros(5, 2, dtype=F64), torch.ones(5, 2, dtype=torch.bool), []),
+        lambda: regression.scores(
+            law(3, 5, 1), torch.zeros(5, 2, dtype=F64), torch.ones(5, 2, dtype=torch.bool), []
+        ),
         lambda: classification.scores(
-            Categorical(torch.zeros(1, 5, 1, 2)), torch.zeros(5, 2).long(), torch.ones(5, 2).bool(), []
+            Categorical(torch.zeros(1, 5, 1, 2)),
+            torch.zeros(5, 2).long(),
+            torch.ones(5, 2).bool(),
+            [],
         ),
         lambda: forecasts.of_numbers(law(3, 1, 1), torch.zeros(4, 1, dtype=F64)),
     ],
@@ -55,7 +62,8 @@ def test_a_state_that_is_zero_is_left_out_of_the_mean():
     assert by_state.tolist() == [[math.inf, 0.25]]
     assert filtering.mean_over_states(by_state).tolist() == [0.25]
     assert filtering.mean_over_states(by_state[:, :1]).tolist() == [math.inf]
-    assert filtering.nmse(states, torch.full((1, 4, 2), math.nan)).isnan().all()  # what has diverged is not excused
+    # what has diverged is not excused
+    assert filtering.nmse(states, torch.full((1, 4, 2), math.nan)).isnan().all()
 
 
 def test_means_are_over_the_tasks_that_have_labels():

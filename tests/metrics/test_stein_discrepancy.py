@@ -37,7 +37,9 @@ def matrix(x):
 
 
 def test_the_kernel_is_its_definition(x, matrix):
-    torch.testing.assert_close(stein_kernel(x, score(x), x, score(x)), matrix, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        stein_kernel(x, score(x), x, score(x)), matrix, rtol=1e-10, atol=1e-10
+    )
 
 
 def test_u_and_v_statistics(x, matrix, monkeypatch):
@@ -45,7 +47,9 @@ def test_u_and_v_statistics(x, matrix, monkeypatch):
     n = len(x)
     assert float(ksd_squared(x, score(x))) == pytest.approx(float(matrix.sum()) / n**2, rel=1e-10)
     off = float(matrix.sum() - matrix.diagonal().sum())
-    assert float(ksd_squared(x, score(x), unbiased=True)) == pytest.approx(off / (n * (n - 1)), rel=1e-10)
+    assert float(ksd_squared(x, score(x), unbiased=True)) == pytest.approx(
+        off / (n * (n - 1)), rel=1e-10
+    )
     w = torch.arange(1.0, n + 1, dtype=F64) / (n * (n + 1) / 2)
     weighted = sum(w[i] * w[j] * matrix[i, j] for i in range(n) for j in range(n))
     assert float(ksd_squared(x, score(x), w)) == pytest.approx(float(weighted), rel=1e-10)
@@ -55,7 +59,9 @@ def test_u_and_v_statistics(x, matrix, monkeypatch):
 
 def test_far_from_the_origin_nothing_is_lost(x):
     far = x + 1e7
-    torch.testing.assert_close(ksd_squared(far, -(x - 5)), ksd_squared(x, -(x - 5)), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        ksd_squared(far, -(x - 5)), ksd_squared(x, -(x - 5)), rtol=1e-6, atol=0
+    )
 
 
 def test_exact_draws_have_mean_zero_and_wrong_ones_do_not():
@@ -63,9 +69,11 @@ def test_exact_draws_have_mean_zero_and_wrong_ones_do_not():
     many = torch.randn(60, 200, 2, generator=g, dtype=F64)  # 60 samples of N(0, I)
     exact = torch.stack([ksd_squared(s, -s, unbiased=True) for s in many])
     assert abs(float(exact.mean() / (exact.std() / 60**0.5))) < 4
-    narrow = torch.stack([ksd_squared(0.7 * s, -0.7 * s, unbiased=True) for s in many])  # half the variance
+    # half the variance
+    narrow = torch.stack([ksd_squared(0.7 * s, -0.7 * s, unbiased=True) for s in many])
     shifted = torch.stack([ksd_squared(s + 0.3, -(s + 0.3), unbiased=True) for s in many])
     for wrong in (narrow, shifted):
         assert float(wrong.mean() / (wrong.std() / 60**0.5)) > 10
-    wrong_sign = torch.stack([ksd_squared(s, s, unbiased=True) for s in many])  # the mutant: −∇log p
+    # the mutant: −∇log p
+    wrong_sign = torch.stack([ksd_squared(s, s, unbiased=True) for s in many])
     assert float(wrong_sign.mean() / (wrong_sign.std() / 60**0.5)) > 10

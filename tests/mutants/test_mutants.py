@@ -32,23 +32,42 @@ def test_every_mutant_fits_and_names_tests_that_exist():
             wrong[mutant.name] = f"no {missing}"
         edited: dict[str, str] = {}
         for edit in mutant.edits:
-            source = sources.setdefault(edit.file, (mutants.ROOT / edit.file).read_text(encoding="utf-8"))
+            source = sources.setdefault(
+                edit.file, (mutants.ROOT / edit.file).read_text(encoding="utf-8")
+            )
             try:
                 edited[edit.file] = edit.apply(edited.get(edit.file, source))
             except ValueError as error:
                 wrong[mutant.name] = str(error)
         if not wrong.get(mutant.name):
             for name, source in edited.items():
-                assert ast.dump(ast.parse(source)) != ast.dump(ast.parse(sources[name])), mutant.name
+                assert ast.dump(ast.parse(source)) != ast.dump(ast.parse(sources[name])), (
+                    mutant.name
+                )
     assert not wrong, "the code that these mutants change has changed: edit them, or leave them out"
 
 
 @pytest.mark.parametrize(
     ("source", "old", "new", "edited"),
     [
-        ("def f(a):\n    return (a  +  b) * 2\n", "a + b", "a - b", "def f(a):\n    return (a - b) * 2\n"),
-        ("def f(a):\n    a = 1\n    # why\n    return a\n", "a = 1\nreturn a", "return 2", "def f(a):\n    return 2\n"),
-        ("class C:\n  def f(self):\n    if x: y()\n", "y()", "pass", "class C:\n  def f(self):\n    if x: pass\n"),
+        (
+            "def f(a):\n    return (a  +  b) * 2\n",
+            "a + b",
+            "a - b",
+            "def f(a):\n    return (a - b) * 2\n",
+        ),
+        (
+            "def f(a):\n    a = 1\n    # why\n    return a\n",
+            "a = 1\nreturn a",
+            "return 2",
+            "def f(a):\n    return 2\n",
+        ),
+        (
+            "class C:\n  def f(self):\n    if x: y()\n",
+            "y()",
+            "pass",
+            "class C:\n  def f(self):\n    if x: pass\n",
+        ),
         ("def f(a):\n  return α(a, 'β')\n", "α(a, 'β')", "a", "def f(a):\n  return a\n"),
     ],
 )
@@ -80,7 +99,9 @@ def test_survivors_edits_that_do_not_fit_and_idle_tests_are_failures(tmp_path):
 
     def complain(tests: str, old: str = "a + b") -> str:
         edit = Edit("components/sums.py", "total", old, "a * b")
-        return mutants.complaint(mutants.Mutant("own/one", "a product", tuple(tests.split()), (edit,)), tmp_path)
+        return mutants.complaint(
+            mutants.Mutant("own/one", "a product", tuple(tests.split()), (edit,)), tmp_path
+        )
 
     assert complain("tests/test_total.py") == ""
     assert complain("tests/test_weak.py") == "SURVIVES"
@@ -93,5 +114,7 @@ def test_survivors_edits_that_do_not_fit_and_idle_tests_are_failures(tmp_path):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_mutant_is_caught(family):
     command = [sys.executable, "-m", "scripts.mutants", f"{family}/", "--jobs", "1"]
-    done = subprocess.run(command, cwd=Path(__file__).parent.parent.parent, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parent.parent.parent, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr

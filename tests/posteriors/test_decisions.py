@@ -41,13 +41,24 @@ def test_point_actions_minimise_the_empirical_expected_loss(loss):
     cost = loss.expected_loss(action, belief)
     for j in range(2):
         values = belief.values[:, j]
-        assert float(cost[j]) == pytest.approx(literal(loss, action[j], values, belief.weights), abs=1e-12)
-        tried = torch.cat([torch.linspace(0, float(values.max()), 60, dtype=F64), values, values + 0.3, values - 0.3])
+        assert float(cost[j]) == pytest.approx(
+            literal(loss, action[j], values, belief.weights), abs=1e-12
+        )
+        tried = torch.cat(
+            [
+                torch.linspace(0, float(values.max()), 60, dtype=F64),
+                values,
+                values + 0.3,
+                values - 0.3,
+            ]
+        )
         best = min(literal(loss, a, values, belief.weights) for a in tried)
         assert float(cost[j]) <= best + 1e-10
 
 
-@pytest.mark.parametrize("loss", [d.Squared(), d.Absolute(), d.Pinball(0.9), d.CentralInterval(0.2)], ids=str)
+@pytest.mark.parametrize(
+    "loss", [d.Squared(), d.Absolute(), d.Pinball(0.9), d.CentralInterval(0.2)], ids=str
+)
 def test_predictive_actions_agree_with_numerical_integration(loss):
     belief = mixture()
     y = torch.linspace(-8, 10, 18_001, dtype=F64)
@@ -56,12 +67,19 @@ def test_predictive_actions_agree_with_numerical_integration(loss):
     def integral(action: torch.Tensor) -> float:
         return float(torch.trapezoid(loss(action, y) * density, y))
 
-    action = loss.act(belief).flatten() if isinstance(loss, d.CentralInterval) else loss.act(belief).squeeze()
+    action = (
+        loss.act(belief).flatten()
+        if isinstance(loss, d.CentralInterval)
+        else loss.act(belief).squeeze()
+    )
     shaped = action.reshape(2, 1, 1) if action.ndim else action.reshape(1, 1)
     cost = integral(action)
     assert float(loss.expected_loss(shaped, belief).squeeze()) == pytest.approx(cost, abs=1e-6)
     steps = (-0.05, -0.01, 0.01, 0.05)
-    moves = [torch.tensor(m, dtype=F64) for m in (itertools.product((*steps, 0.0), repeat=2) if action.ndim else steps)]
+    moves = [
+        torch.tensor(m, dtype=F64)
+        for m in (itertools.product((*steps, 0.0), repeat=2) if action.ndim else steps)
+    ]
     assert all(integral(action + move) > cost - 1e-9 for move in moves)
 
 
@@ -78,7 +96,8 @@ def test_intervals_minimise_over_all_pairs_of_draws():
 
 
 def test_densest_interval_is_a_level_set_of_a_gaussian():
-    z = torch.special.ndtri(torch.linspace(0.0, 1.0, 40_003, dtype=F64)[1:-1])[:, None]  # quantiles of N(0, 1)
+    # quantiles of N(0, 1)
+    z = torch.special.ndtri(torch.linspace(0.0, 1.0, 40_003, dtype=F64)[1:-1])[:, None]
     belief = d.Samples(z, torch.full((len(z),), 1 / len(z), dtype=F64))
     low, high = d.DensestInterval(0.1).act(belief)
     edge = (-2 * torch.tensor(0.1 * (2 * torch.pi) ** 0.5, dtype=F64).log()).sqrt()  # density 0.1
@@ -104,14 +123,16 @@ def test_geometric_median_that_is_a_draw():
     values = torch.tensor([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], dtype=F64)
     belief = d.Samples(values, torch.tensor([0.2, 0.2, 0.2, 0.2, 0.2], dtype=F64))
     assert torch.allclose(d.NormPower(1.0).act(belief), values[0])
-    heavy = d.Samples(values, torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1], dtype=F64))  # more than half the weight
+    # more than half the weight
+    heavy = d.Samples(values, torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1], dtype=F64))
     assert torch.allclose(d.NormPower(1.0).act(heavy), values[1], atol=1e-6)
 
 
 def test_classification_with_costs_by_enumeration():
     logits = torch.randn(4, 6, 1, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
     belief = Categorical(logits)
-    cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)  # the last: "ask somebody"
+    # the last: "ask somebody"
+    cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)
     loss = d.Costs(cost)
     action = loss.act(belief)
     for b in range(6):
@@ -140,7 +161,8 @@ def test_model_choice_by_posterior_odds():
 
 def test_bayes_rule_minimises_the_expected_utility_over_rules():
     """(2.4): the rule that acts on each posterior beats every other rule on the joint distribution of (s, y)."""
-    joint = torch.tensor([[0.1, 0.2, 0.05], [0.15, 0.05, 0.45]], dtype=F64)  # p(s, y): two states, three observations
+    # p(s, y): two states, three observations
+    joint = torch.tensor([[0.1, 0.2, 0.05], [0.15, 0.05, 0.45]], dtype=F64)
     u = torch.tensor([[1.0, 0.0], [-0.5, 2.0]], dtype=F64)  # u[action, state]
 
     def utility(rule) -> float:

@@ -24,8 +24,16 @@ def sales(tmp_path, change=lambda rows: rows, **keys):
     holiday = torch.zeros(60, dtype=torch.float64)
     holiday[torch.tensor([5, 17, 28, 40, 51])] = 1
     price = 100 + 5 * torch.randn(60, generator=g, dtype=torch.float64)
-    y = 200 + 40 * holiday - 2 * (price - 100) + 0.1 * torch.randn(60, generator=g, dtype=torch.float64)
-    rows = [[f"{v}" for v in row] for row in torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()]
+    y = (
+        200
+        + 40 * holiday
+        - 2 * (price - 100)
+        + 0.1 * torch.randn(60, generator=g, dtype=torch.float64)
+    )
+    rows = [
+        [f"{v}" for v in row]
+        for row in torch.stack([y, holiday, price, 1.8 * price + 32], 1).tolist()
+    ]
     rows = change([["y", "holiday", "price", "fahrenheit"], *rows])
     (tmp_path / "sales.csv").write_text("\n".join(",".join(row) for row in rows))
     keys = {"regressors": ["holiday", "price"], "n_ahead": 4} | keys
@@ -60,7 +68,11 @@ def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
     assert table[["sd", "lower95", "upper95", "per_unit_sd"]].isna().all(axis=None)  # of one draw
     assert not [name for name in scores if name.startswith(("sd/", "per_unit_sd/"))]
     assert scores["mean/holiday"] == pytest.approx(table.loc["holiday", "mean"])
-    per_unit = {name.removeprefix("per_unit/"): value for name, value in scores.items() if name.startswith("per_unit/")}
+    per_unit = {
+        name.removeprefix("per_unit/"): value
+        for name, value in scores.items()
+        if name.startswith("per_unit/")
+    }
     assert per_unit == (pytest.approx({name: table.loc[name, "per_unit"] for name in per_unit}))
     assert set(per_unit) == ({"holiday", "price"} if standardise else set())
 
@@ -68,14 +80,23 @@ def test_a_holiday_worth_forty_is_shown_as_forty(tmp_path, standardise):
 def test_table_and_scores_agree_on_draws(tmp_path):
     posterior = fitted(sales(tmp_path), steps=2)
     g = torch.Generator().manual_seed(0)
-    theta = posterior.draws + 0.1 * torch.randn(2, 300, posterior.draws.shape[2], generator=g, dtype=torch.float64)
+    theta = posterior.draws + 0.1 * torch.randn(
+        2, 300, posterior.draws.shape[2], generator=g, dtype=torch.float64
+    )
     from dataclasses import replace
 
     many = replace(posterior, draws=theta)
     table = coefficient_table(many, many).set_index("name")
-    scores = {name: float(value) for name, value in parameter_scores(many).items()} | effect_scores(many, many)
+    scores = {name: float(value) for name, value in parameter_scores(many).items()} | effect_scores(
+        many, many
+    )
     for name in ("holiday", "price"):
-        for column, score in (("mean", "mean"), ("sd", "sd"), ("per_unit", "per_unit"), ("per_unit_sd", "per_unit_sd")):
+        for column, score in (
+            ("mean", "mean"),
+            ("sd", "sd"),
+            ("per_unit", "per_unit"),
+            ("per_unit_sd", "per_unit_sd"),
+        ):
             assert table.loc[name, column] == pytest.approx(scores[f"{score}/{name}"], rel=1e-12)
         draws = theta[..., many.names.index(name)].flatten()
         inside = (draws >= table.loc[name, "lower95"]) & (draws <= table.loc[name, "upper95"])
@@ -111,7 +132,9 @@ def table_of_rows(tmp_path, labels, standardise):
     rng = np.random.default_rng(0)
     holiday, price = rng.integers(0, 2, 40), rng.normal(900, 70, 40)
     y = (500 + 40 * holiday - 2 * price).tolist() if labels == "real" else list("abca" * 10)
-    rows = "".join(f"{a},{b!r},{c}\n" for a, b, c in zip(holiday.tolist(), price.tolist(), y, strict=True))
+    rows = "".join(
+        f"{a},{b!r},{c}\n" for a, b, c in zip(holiday.tolist(), price.tolist(), y, strict=True)
+    )
     (tmp_path / "rows.csv").write_text("holiday,price,y\n" + rows)
     return load("csv", path=str(tmp_path / "rows.csv"), labels=labels, standardise=standardise)[0]
 
@@ -141,7 +164,13 @@ def test_classes_have_coefficients_of_log_odds(tmp_path):
     problem = table_of_rows(tmp_path, "classes", True)
     names = [f"{name}/{k}" for k in range(3) for name in ("intercept", "x1", "x2")]
     draws = Draws(torch.ones(1, 5, 9), torch.ones(1, 9), names)
-    per_unit = problem.tables(draws, Streams(0))["coefficients"].set_index("name")["per_unit"].dropna()
-    assert list(per_unit.index) == [f"{column}/{label}" for label in "abc" for column in ("holiday", "price")]
+    per_unit = (
+        problem.tables(draws, Streams(0))["coefficients"].set_index("name")["per_unit"].dropna()
+    )
+    assert list(per_unit.index) == [
+        f"{column}/{label}" for label in "abc" for column in ("holiday", "price")
+    ]
     assert per_unit["price/c"] == pytest.approx(1 / float(problem.input_scale[1]))
-    assert problem.tables(Draws(torch.ones(1, 5, 2), torch.ones(1, 2), ["a", "x1"]), Streams(0)) == {}
+    assert (
+        problem.tables(Draws(torch.ones(1, 5, 2), torch.ones(1, 2), ["a", "x1"]), Streams(0)) == {}
+    )

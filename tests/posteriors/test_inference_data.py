@@ -27,7 +27,9 @@ class Exponentiated:
 
 
 def draws(names: list[str], n: int = 20, size: int | None = None, **more) -> Draws:
-    theta = torch.randn(3, n, len(names) or size, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = torch.randn(
+        3, n, len(names) or size, generator=torch.Generator().manual_seed(0), dtype=F64
+    )
     return Draws(theta, torch.zeros(3, theta.shape[2]), names, Exponentiated(), **more)
 
 
@@ -39,7 +41,18 @@ def opened(sample: Draws, folder):
 
 
 def test_names_become_variables_with_dimensions(tmp_path):
-    names = ["mu", "theta[1]", "theta[2]", "w[0,1]", "w[0,0]", "w[1,0]", "w[1,1]", "odd[1]", "odd[2,1]", "a/b"]
+    names = [
+        "mu",
+        "theta[1]",
+        "theta[2]",
+        "w[0,1]",
+        "w[0,0]",
+        "w[1,0]",
+        "w[1,1]",
+        "odd[1]",
+        "odd[2,1]",
+        "a/b",
+    ]
     sample = draws(names)
     posterior = opened(sample, tmp_path).posterior
     assert set(posterior.data_vars) == {"mu", "theta", "w", "odd[1]", "odd[2,1]", "a_b"}
@@ -48,8 +61,11 @@ def test_names_become_variables_with_dimensions(tmp_path):
     assert posterior["theta"].coords["theta_dim_0"].values.tolist() == [1, 2]
     values = sample.values.numpy()
     np.testing.assert_array_equal(posterior["theta"].sel(theta_dim_0=2), values[:, :, 2])
-    for name, i, j in (("w[0,1]", 0, 1), ("w[0,0]", 0, 0), ("w[1,0]", 1, 0)):  # whatever the order of the names
-        np.testing.assert_array_equal(posterior["w"].sel(w_dim_0=i, w_dim_1=j), values[:, :, names.index(name)])
+    # whatever the order of the names
+    for name, i, j in (("w[0,1]", 0, 1), ("w[0,0]", 0, 0), ("w[1,0]", 1, 0)):
+        np.testing.assert_array_equal(
+            posterior["w"].sel(w_dim_0=i, w_dim_1=j), values[:, :, names.index(name)]
+        )
     np.testing.assert_array_equal(posterior["odd[2,1]"], values[:, :, 8])
     np.testing.assert_array_equal(posterior["a_b"], values[:, :, 9])
 
@@ -60,7 +76,9 @@ def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
     tree = opened(draws(["mu"], stats=stats, log_weights=torch.randn(3, 20)), tmp_path)
     assert set(tree.children) == {"posterior", "sample_stats"}
     assert set(tree.sample_stats.data_vars) == {"lp", "diverging", "log_weight"}
-    assert tree.sample_stats["diverging"].values.astype(bool).tolist() == stats["diverging"].tolist()
+    assert (
+        tree.sample_stats["diverging"].values.astype(bool).tolist() == stats["diverging"].tolist()
+    )
     np.testing.assert_array_equal(tree.sample_stats["lp"], stats["lp"].numpy())
 
 
@@ -68,7 +86,9 @@ def test_arviz_reads_it_and_finds_the_same(tmp_path):
     sample = draws(["mu", "tau"], n=100)
     tree = opened(sample, tmp_path)
     found = arviz_stats.ess(tree)
-    assert [float(found[name]) for name in ("mu", "tau")] == pytest.approx(bulk_ess(sample.values).tolist())
+    assert [float(found[name]) for name in ("mu", "tau")] == pytest.approx(
+        bulk_ess(sample.values).tolist()
+    )
     assert {"mean", "sd", "ess_bulk", "r_hat"} <= set(arviz_stats.summary(tree).columns)
 
 
@@ -77,15 +97,19 @@ def test_parameters_without_names_are_one_vector(tmp_path):
 
 
 def test_many_parameters_are_one_vector_with_their_names(tmp_path):
-    names = [f"x{j}/{c}" for j in range(400) for c in range(5)]  # coefficients of a wide regression of classes
+    # coefficients of a wide regression of classes
+    names = [f"x{j}/{c}" for j in range(400) for c in range(5)]
     sample = draws(names, n=4)
     theta = opened(sample, tmp_path).posterior["theta"]
     assert theta.dims == ("chain", "draw", "parameter")
-    np.testing.assert_array_equal(theta.sel(parameter="x7/3"), sample.values[:, :, names.index("x7/3")])
+    np.testing.assert_array_equal(
+        theta.sel(parameter="x7/3"), sample.values[:, :, names.index("x7/3")]
+    )
 
 
 def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)  # seven draws of three chains of two parameters fit
+    # seven draws of three chains of two parameters fit
+    monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
     with pytest.warns(Shortfall, match="posterior.nc holds every 3th draw, 6 of 20"):
         tree = opened(sample, tmp_path)
@@ -93,7 +117,9 @@ def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, m
     np.testing.assert_array_equal(tree.posterior["b"], sample.values[:, 2::3, 1].numpy())
     assert tree.sample_stats["lp"].values[0].tolist() == [2, 5, 8, 11, 14, 17]
     (tmp_path / "posterior.nc").unlink()
-    with pytest.warns(Shortfall, match="posterior.nc is not written: 3 chains of 12 parameters are too much"):
+    with pytest.warns(
+        Shortfall, match="posterior.nc is not written: 3 chains of 12 parameters are too much"
+    ):
         assert write(draws([], size=12), tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

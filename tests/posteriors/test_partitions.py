@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from small_partitions import partitions
 
-from components.posteriors.partitions import Binder, VariationOfInformation, by_appearance, least, together
+from components.posteriors.partitions import (
+    Binder,
+    VariationOfInformation,
+    by_appearance,
+    least,
+    together,
+)
 
 EVERY = np.array(list(partitions(6)))
 
@@ -30,7 +36,9 @@ def pairs_apart(a, z) -> float:
     return sum((a[i] == a[j]) != (z[i] == z[j]) for i, j in pairs) / len(pairs)
 
 
-@pytest.mark.parametrize(("loss", "literal"), [(Binder(), pairs_apart), (VariationOfInformation(), variation)])
+@pytest.mark.parametrize(
+    ("loss", "literal"), [(Binder(), pairs_apart), (VariationOfInformation(), variation)]
+)
 def test_losses_literally(loss, literal):
     rng = np.random.default_rng(0)
     for _ in range(20):

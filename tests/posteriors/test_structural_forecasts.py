@@ -37,18 +37,27 @@ def posterior(name, missing=(), **keys):
 def whole(data):
     """The series with what follows it, all seen."""
     y = torch.cat([data.observations, data.future], 1)
-    x, u = (torch.cat([a, b]) for a, b in ((data.regressors, data.beyond.x), (data.inputs, data.beyond.u)))
+    x, u = (
+        torch.cat([a, b])
+        for a, b in ((data.regressors, data.beyond.x), (data.inputs, data.beyond.u))
+    )
     return data.series._replace(y=y, x=x, u=u, ahead=None)
 
 
 def conditioned(built, theta, data, c, u=None):
     """Mean and covariance of the future given the past, of the dense Gaussian; lags of what is to come by iteration."""
-    series = data.series if u is None else data.series._replace(u=u[:TIMES], ahead=data.beyond._replace(u=u[TIMES:]))
+    series = (
+        data.series
+        if u is None
+        else data.series._replace(u=u[:TIMES], ahead=data.beyond._replace(u=u[TIMES:]))
+    )
     design = built.design(series, AHEAD)
     both, _, _ = joint(built.system(theta, design), c)
     seen, m, C = design.seen, both.loc, both.covariance_matrix
     lift = torch.linalg.solve(C[seen][:, seen], C[seen][:, TIMES:]).T
-    return m[TIMES:] + lift @ (design.y[seen] - m[seen]), C[TIMES:, TIMES:] - lift @ C[seen][:, TIMES:]
+    return m[TIMES:] + lift @ (design.y[seen] - m[seen]), C[TIMES:, TIMES:] - lift @ C[seen][
+        :, TIMES:
+    ]
 
 
 @pytest.mark.parametrize("name", ["states", "goodwill"])
@@ -70,7 +79,10 @@ def test_forecasts_are_the_conditional_gaussian(name):
 def test_koyck_forecasts_feed_on_themselves(missing):
     """y_h = w_h + κ (y_{h−1} − c), each mean and covariance written out."""
     data, built, theta, draws = posterior("koyck", missing=missing)
-    kappa, centre = theta[:, built.structure.names.index("y_lag")], float(data.observations[0, 0, 0])
+    kappa, centre = (
+        theta[:, built.structure.names.index("y_lag")],
+        float(data.observations[0, 0, 0]),
+    )
 
     found = draws._ahead(data.series, AHEAD, torch.Generator().manual_seed(0))
 
@@ -81,7 +93,10 @@ def test_koyck_forecasts_feed_on_themselves(missing):
         seen, m, C = design.seen.clone(), both.loc, both.covariance_matrix
         first = TIMES - late
         lift = torch.linalg.solve(C[seen][:, seen], C[seen][:, first:]).T
-        mean, Q = m[first:] + lift @ (design.y[seen] - m[seen]), C[first:, first:] - lift @ C[seen][:, first:]
+        mean, Q = (
+            m[first:] + lift @ (design.y[seen] - m[seen]),
+            C[first:, first:] - lift @ C[seen][:, first:],
+        )
         for h in range(1, len(mean)):  # y_h takes κ y_{h−1} in
             mean[h] += kappa[c] * (mean[h - 1] - centre)
             Q[h] += kappa[c] * Q[h - 1]
@@ -117,9 +132,13 @@ def test_inputs_act_as_the_affine_form_says(name):
 
     series = data.series
     u = torch.cat([series.u[:-1], plan[:1]])
-    planned = series._replace(u=u, ahead=series.ahead._replace(u=torch.cat([plan[1:], torch.zeros(1, 2, dtype=F64)])))
+    planned = series._replace(
+        u=u, ahead=series.ahead._replace(u=torch.cat([plan[1:], torch.zeros(1, 2, dtype=F64)]))
+    )
     expected = draws.forecast(planned, AHEAD, g).mu[..., 0]
-    assert torch.allclose(found.mean + torch.einsum("shji,ji->sh", found.effect, plan), expected, rtol=1e-9)
+    assert torch.allclose(
+        found.mean + torch.einsum("shji,ji->sh", found.effect, plan), expected, rtol=1e-9
+    )
     assert bool((found.effect[:, 0, 1:] == 0).all())  # eq. (1.4): u_{T+1} acts from y_{T+2} on
 
 
@@ -147,7 +166,8 @@ def test_heavy_tails_weigh_what_came():
     lam = 0.5 + torch.rand(1, 2, TIMES, generator=torch.Generator().manual_seed(0), dtype=F64)
     drawn, design = replace(draws, precisions=lam), built.design(data.series, 1)
     system = built.system(theta, design)
-    seen = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)  # without an error of its own at T + 1
+    # without an error of its own at T + 1
+    seen = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)
     both, _, _ = joint(system._replace(noise=system.noise / seen), 0)
     past = torch.distributions.MultivariateNormal(both.loc[:-1], both.covariance_matrix[:-1, :-1])
 
@@ -197,19 +217,25 @@ def test_long_run_effects_are_all_that_follows_of_one_unit(name):
 def test_the_table_of_coefficients_has_a_line_each():
     draws = posterior("goodwill")[3]
     g = torch.Generator().manual_seed(0)
-    theta = draws.draws[:, :1] + 0.01 * torch.randn(3, 200, draws.draws.shape[2], generator=g, dtype=F64)
+    theta = draws.draws[:, :1] + 0.01 * torch.randn(
+        3, 200, draws.draws.shape[2], generator=g, dtype=F64
+    )
     theta[..., draws.names.index("web")] = 0.0
     many = replace(draws, draws=theta)
 
     table = coefficient_table(many, many).set_index("name")
 
     assert list(table.index) == draws.names
-    assert table.loc["tv", "mean"] == pytest.approx(float(theta[..., draws.names.index("tv")].mean()))
+    assert table.loc["tv", "mean"] == pytest.approx(
+        float(theta[..., draws.names.index("tv")].mean())
+    )
     assert table.loc["web", "inclusion"] == 0.0
     assert table["inclusion"].isna().sum() == 4  # standard deviations and what goodwill keeps
     assert math.isnan(table.loc["web", "rhat"])
     assert abs(table.loc["a", "rhat"] - 1) < 0.02
     assert (
-        table.loc["tv", "long_run_lower95"] < float(many.long_run["tv"].median()) < table.loc["tv", "long_run_upper95"]
+        table.loc["tv", "long_run_lower95"]
+        < float(many.long_run["tv"].median())
+        < table.loc["tv", "long_run_upper95"]
     )
     assert rhat_of(many)["tv"] == table.loc["tv", "rhat"]

@@ -24,7 +24,9 @@ class Known:
     draws: int = 50
 
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
-        factor = 1 + self.spread * torch.randn(self.draws, 1, 1, self.effect.shape[-1], generator=generator, dtype=F64)
+        factor = 1 + self.spread * torch.randn(
+            self.draws, 1, 1, self.effect.shape[-1], generator=generator, dtype=F64
+        )
         effect = self.effect[:horizon, :horizon] * factor
         mean = 180 + torch.randn(self.draws, horizon, generator=generator, dtype=F64)
         return Affine(mean, 25 * torch.eye(horizon, dtype=F64).expand(self.draws, -1, -1), effect)
@@ -32,7 +34,10 @@ class Known:
 
 def planned(spread=0.0, **budget):
     problem, rng = load(
-        "retail_sim", n_steps=60, n_train=50, budget=defaults("dataset", "retail_sim")["budget"] | budget
+        "retail_sim",
+        n_steps=60,
+        n_train=50,
+        budget=defaults("dataset", "retail_sim")["budget"] | budget,
     )
     posterior = Known(problem.system.effect(10), spread)
     assert isinstance(posterior, AffineInInputs)
@@ -64,18 +69,33 @@ def test_who_knows_the_truth_plans_best():
 def test_a_bound_of_each_week():
     _, found = planned(total=20.0, weekly=6.0)
     u = found.plan.u.reshape(4, 5)
-    assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])  # the sooner the more weeks it works for
+    # the sooner the more weeks it works for
+    assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])
     assert found.budget.equal(found.channels).sum() == pytest.approx(20.0)
 
 
 def test_tables_and_figure():
-    keys = {"total": 8.0, "most": {"ONLINE": 3.0}, "limits": {"co2": {"weights": {"OOH": 1.0}, "most": 1.0}}}
+    keys = {
+        "total": 8.0,
+        "most": {"ONLINE": 3.0},
+        "limits": {"co2": {"weights": {"OOH": 1.0}, "most": 1.0}},
+    }
     problem, found = planned(
-        0.3, risk=11.5, strategies={"posters": {"OOH": 4.0}, "web": {"ONLINE": 2.0, "SEARCH": 5.0}}, **keys
+        0.3,
+        risk=11.5,
+        strategies={"posters": {"OOH": 4.0}, "web": {"ONLINE": 2.0, "SEARCH": 5.0}},
+        **keys,
     )
     tables = found.tables()
     table = tables["budget"].set_index("choice")
-    assert list(table.index) == ["the plan", "posters", "web", "equal split", "nothing", "as it was"]
+    assert list(table.index) == [
+        "the plan",
+        "posters",
+        "web",
+        "equal split",
+        "nothing",
+        "as it was",
+    ]
     assert table.loc["posters", "verdict"] == "breaks limits.co2"
     assert table.loc["equal split", "verdict"] in ("breaks limits.co2", "beaten by the plan")
     assert table.loc["the plan", "verdict"] == "kept"
@@ -97,7 +117,8 @@ def test_tables_and_figure():
 def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results():
     _, found = planned(0.3, total=8.0, risk=1.0)
     with pytest.warns(
-        Shortfall, match=r"no plan of dataset.budget: dataset.budget.risk=1: no plan has a standard deviation below"
+        Shortfall,
+        match=r"no plan of dataset.budget: dataset.budget.risk=1: no plan has a standard deviation below",
     ):
         assert found.scores() == {}
 

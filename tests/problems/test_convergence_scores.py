@@ -35,7 +35,8 @@ class Linear:
         if self.target == "real":
             mu = torch.stack([f, 2 * f], -1)  # [K, B, T]
             return GaussianMixture(mu, torch.ones_like(mu))
-        return Categorical(torch.stack([torch.zeros_like(f), f, -f], -1).unsqueeze(2))  # [K, B, 1, 3]
+        # [K, B, 1, 3]
+        return Categorical(torch.stack([torch.zeros_like(f), f, -f], -1).unsqueeze(2))
 
 
 def drawn(names: list[str], target: str = "real", n: int = 50, dim: int = 4) -> Draws:
@@ -52,7 +53,8 @@ def test_named_parameters_are_diagnosed_themselves():
 @pytest.mark.parametrize("target", ["real", "classes"])
 def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
     draws = drawn([], target)
-    draws.draws[0, :, 3] += 100.0  # a weight that predicts nothing: its chains disagree, and that is no matter
+    # a weight that predicts nothing: its chains disagree, and that is no matter
+    draws.draws[0, :, 3] += 100.0
     problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
     assert float(convergence(draws)[0]["rhat"]) > APART
     scores = problem.score(draws, Streams(0))
@@ -83,7 +85,9 @@ def test_chains_are_compared_by_what_they_predict_whatever_their_parameters_are_
 
 def test_weighted_draws_and_few_draws_of_a_supervised_problem():
     draws = drawn([])
-    weighted = Draws(draws.draws, draws.start, [], draws.model, log_weights=torch.zeros(3, 50, dtype=F64))
+    weighted = Draws(
+        draws.draws, draws.start, [], draws.model, log_weights=torch.zeros(3, 50, dtype=F64)
+    )
     scores = real(n_inputs=3).score(weighted, Streams(0))
     assert scores["weight_ess"] == pytest.approx(150)
     assert "ess" not in scores
@@ -99,6 +103,8 @@ def test_a_density_reports_the_stein_discrepancy_of_500_draws():
     scores = problem.score(draws, Streams(0))
     chosen = theta.flatten(0, 1)[torch.linspace(0, 799, 500).round().long()].requires_grad_()
     (score,) = torch.autograd.grad(problem.log_density(chosen).sum(), chosen)
-    assert scores["ksd"] == pytest.approx(float(ksd_squared(chosen.detach(), score).sqrt()), rel=1e-12)
+    assert scores["ksd"] == pytest.approx(
+        float(ksd_squared(chosen.detach(), score).sqrt()), rel=1e-12
+    )
     problem.log_density = lambda x: torch.zeros(len(x))  # no gradient: no discrepancy
     assert math.isnan(problem.score(draws, Streams(0))["ksd"])

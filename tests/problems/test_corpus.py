@@ -13,7 +13,14 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsTopics
 from components.contracts.problems import Counts
-from components.metrics.topics import align_topics, coherence, completion, distance, proportions, top_words
+from components.metrics.topics import (
+    align_topics,
+    coherence,
+    completion,
+    distance,
+    proportions,
+    top_words,
+)
 from components.posteriors.topics import Topics
 from components.problems.corpus import count_words, halves
 from components.trouble import Misfit
@@ -38,7 +45,9 @@ def test_tables_of_counts_and_their_parts():
     assert counts.totals.tolist() == [3, 0, 3, 1]
 
 
-@pytest.mark.parametrize(("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")])
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
+)
 def test_counts_are_whole(wrong, told):
     with pytest.raises(Misfit, match=f"whole numbers from 0 on, {told}"):
         count_words(torch.tensor([[1.0, wrong]]))
@@ -50,7 +59,9 @@ def test_halves_of_documents():
     seen, held = halves(whole, torch.Generator().manual_seed(0))
     assert seen.totals.tolist() == [2, 0, 0, 1, 50]
     assert held.totals.tolist() == [3, 0, 1, 1, 50]
-    assert [sorted(a + b) for a, b in zip(as_lists(seen), as_lists(held), strict=True)] == as_lists(whole)
+    assert [sorted(a + b) for a, b in zip(as_lists(seen), as_lists(held), strict=True)] == as_lists(
+        whole
+    )
     share = seen.counts[-2:].double() / 50
     assert 0.3 < float(share[0]) < 0.7, "drawn at random"
     assert (seen.counts > 0).all()
@@ -62,7 +73,8 @@ def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
     assert isinstance(posterior, HoldsTopics)
     shares = proportions(problem.seen, topics, alpha)
     torch.testing.assert_close(shares[1], alpha / alpha.sum())  # an empty document
-    torch.testing.assert_close(shares[3], alpha / alpha.sum())  # one of one word, which is held back
+    # one of one word, which is held back
+    torch.testing.assert_close(shares[3], alpha / alpha.sum())
     total, n = 0.0, 0
     for row, share in zip(as_lists(problem.held), shares, strict=True):
         for word in row:
@@ -91,7 +103,9 @@ def test_numbers_of_topics_do_not_matter():
 def test_a_mixture_of_draws_is_the_mean_of_what_each_foretells():
     problem, alpha = corpus(), torch.tensor([0.5, 0.5]).double()
     sets = [even(seed=s) for s in (0, 1)]
-    each = [completion(Topics(topics[None], alpha), problem.seen, problem.held).exp() for topics in sets]
+    each = [
+        completion(Topics(topics[None], alpha), problem.seen, problem.held).exp() for topics in sets
+    ]
     both = completion(Topics(torch.stack(sets), alpha), problem.seen, problem.held).exp()
     torch.testing.assert_close(both, (each[0] + each[1]) / 2)
 
@@ -100,7 +114,11 @@ def test_coherence_by_hand():
     rows = documents([[0, 1], [0, 1], [2], [0, 2]])
     topics = torch.tensor([[0.5, 0.4, 0.1]]).double()
     assert top_words(topics).tolist() == [[0, 1, 2]]
-    pairs = [math.log(0.5 / (0.75 * 0.5)) / -math.log(0.5), math.log(0.25 / (0.75 * 0.5)) / -math.log(0.25), -1.0]
+    pairs = [
+        math.log(0.5 / (0.75 * 0.5)) / -math.log(0.5),
+        math.log(0.25 / (0.75 * 0.5)) / -math.log(0.25),
+        -1.0,
+    ]
     assert float(coherence(topics, rows)) == pytest.approx(sum(pairs) / 3)
 
 

@@ -13,10 +13,14 @@ from runner.execution.rng import Streams
 
 
 def test_fewer_states_than_the_truth_are_refused(make_job):
-    job = make_job("dataset=lgssm", "dataset.n_steps=5", "model=nonlinear_growth", "inference=bootstrap_filter")
+    job = make_job(
+        "dataset=lgssm", "dataset.n_steps=5", "model=nonlinear_growth", "inference=bootstrap_filter"
+    )
     rng = Streams(0)
     problem = load_problem(job, rng)
-    with pytest.raises(Misfit, match=r"^model: has 1 state, and dataset=lgssm.* knows the truth of 2 \(x1, x2\)"):
+    with pytest.raises(
+        Misfit, match=r"^model: has 1 state, and dataset=lgssm.* knows the truth of 2 \(x1, x2\)"
+    ):
         build_model(job, problem, rng)
 
 

@@ -45,19 +45,35 @@ def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
 def test_scores_are_of_what_no_method_sees():
     problem, posterior = of_series("dlm_sim", "dlm")
     found = problem.score(posterior, Streams(0))
-    assert {"mae", "predictive_entropy", "interval_score", "coverage95", "crps", "log_score"} <= set(found)
-    by_hand = (problem.future[0, :, 0] - problem.forecast(posterior, Streams(0)).mean[:, 0]).abs().mean()
+    assert {
+        "mae",
+        "predictive_entropy",
+        "interval_score",
+        "coverage95",
+        "crps",
+        "log_score",
+    } <= set(found)
+    by_hand = (
+        (problem.future[0, :, 0] - problem.forecast(posterior, Streams(0)).mean[:, 0]).abs().mean()
+    )
     assert found["mae"] == pytest.approx(float(by_hand))
-    assert found["log_likelihood"] == pytest.approx(float(posterior.log_likelihood(problem.series).mean()))
-    assert all(batch.y.shape == (1, 16, 1) for _, batch in problem.batches("whole", Streams(0), 0, 2))
+    assert found["log_likelihood"] == pytest.approx(
+        float(posterior.log_likelihood(problem.series).mean())
+    )
+    assert all(
+        batch.y.shape == (1, 16, 1) for _, batch in problem.batches("whole", Streams(0), 0, 2)
+    )
 
 
 def test_an_accurate_forecast_of_classes():
     """A = swap, B = which state: 0 and 1 in turn are forecast with certainty."""
     problem, _ = load("alternating", classes=2)
     model = component("model", "hmm", states=2).build(problem, Streams(0))
-    rows = torch.tensor([[[0.001, 0.999], [0.999, 0.001]], [[0.999, 0.001], [0.001, 0.999]]], dtype=F64)
-    theta = (rows[..., :1].log() - rows[..., 1:].log()).flatten().unsqueeze(0)  # stick breaking of two: the logit
+    rows = torch.tensor(
+        [[[0.001, 0.999], [0.999, 0.001]], [[0.999, 0.001], [0.001, 0.999]]], dtype=F64
+    )
+    # stick breaking of two: the logit
+    theta = (rows[..., :1].log() - rows[..., 1:].log()).flatten().unsqueeze(0)
     assert torch.allclose(model.constrain(theta), rows.flatten().unsqueeze(0))
     found = problem.score(Draws(theta.unsqueeze(0), theta, model.names, model), Streams(0))
     assert found["accuracy"] == 1

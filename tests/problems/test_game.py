@@ -19,7 +19,12 @@ from components.trouble import Misfit
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
-METHODS = [("q_learning", {}), ("fpq_learning", {}), ("level_k", {"level": 2}), ("level_k", {"level": 3})]
+METHODS = [
+    ("q_learning", {}),
+    ("fpq_learning", {}),
+    ("level_k", {"level": 2}),
+    ("level_k", {"level": 3}),
+]
 
 
 def against_two(replicates: int, episodes: int, attacker: Opponent) -> Game:
@@ -33,7 +38,9 @@ def against_two(replicates: int, episodes: int, attacker: Opponent) -> Game:
         n_threats=(3, 2),
         touches=torch.zeros(2, 2, 1, dtype=torch.float64),
     )
-    return Game("against-two", environment, episodes, 0.2, 10, replicates=replicates, attacker=attacker)
+    return Game(
+        "against-two", environment, episodes, 0.2, 10, replicates=replicates, attacker=attacker
+    )
 
 
 class Pair(Opponent[Tensor]):
@@ -55,8 +62,13 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
     game = against_two(3, 40, PAIR)
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)
-    uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
-    threats = [[player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.assign_seats(2)] for _ in range(40)]
+    uniforms = [
+        torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)
+    ]
+    threats = [
+        [player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.assign_seats(2)]
+        for _ in range(40)
+    ]
     table = game.environment
     for i in range(3):
         q = [[[[0.0] * 2 for _ in range(3)] for _ in range(2)] for _ in range(2)]  # Q(s, a, b¹, b²)
@@ -64,11 +76,17 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
 
         def psi(s, q=q, counts=counts):
             p, r = ([c / sum(counts[m][s]) for c in counts[m][s]] for m in range(2))
-            return [sum(q[s][a][x][y] * p[x] * r[y] for x in range(3) for y in range(2)) for a in range(2)]
+            return [
+                sum(q[s][a][x][y] * p[x] * r[y] for x in range(3) for y in range(2))
+                for a in range(2)
+            ]
 
         s = 0
         for t in range(40):
-            a, (x, y) = invert(greedy(psi(s), 0.1), uniforms[t][i]), (threats[t][0][i], threats[t][1][i])
+            a, (x, y) = (
+                invert(greedy(psi(s), 0.1), uniforms[t][i]),
+                (threats[t][0][i], threats[t][1][i]),
+            )
             cell = s, a, 2 * x + y
             r, s_next = float(table.reward_a[cell]), int(table.transition[cell])
             for m, b in enumerate((x, y)):
@@ -76,9 +94,15 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
                 counts[m][s][b] += 1
             q[s][a][x][y] = 0.9 * q[s][a][x][y] + 0.1 * (r + 0.8 * max(psi(s_next)))
             s = s_next
-        torch.testing.assert_close(state.mind.q.values[i].unflatten(-1, (3, 2)), torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(state.mind.counts[i, :, :3], torch.tensor(counts[0], dtype=torch.float64))
-        torch.testing.assert_close(state.mind.counts[i, :, 3:], torch.tensor(counts[1], dtype=torch.float64))
+        torch.testing.assert_close(
+            state.mind.q.values[i].unflatten(-1, (3, 2)), torch.tensor(q, dtype=torch.float64)
+        )
+        torch.testing.assert_close(
+            state.mind.counts[i, :, :3], torch.tensor(counts[0], dtype=torch.float64)
+        )
+        torch.testing.assert_close(
+            state.mind.counts[i, :, 3:], torch.tensor(counts[1], dtype=torch.float64)
+        )
     torch.testing.assert_close(posterior.forecast.sum(1), torch.ones(3, dtype=torch.float64))
 
 
@@ -100,7 +124,11 @@ def test_a_twin_who_cannot_matter_changes_nothing():
     table = alone.environment
     beside = friend_or_foe(3, 40)
     beside.environment = TableEnvironment(
-        table.reward_a, table.reward_b.expand(-1, -1, -1, 2), table.transition, (2, 1), table.touches
+        table.reward_a,
+        table.reward_b.expand(-1, -1, -1, 2),
+        table.transition,
+        (2, 1),
+        table.touches,
     )
 
     class First(Opponent[Tensor]):
@@ -111,7 +139,9 @@ def test_a_twin_who_cannot_matter_changes_nothing():
 
     beside.attacker = First()
     for name, keys in METHODS:
-        one, other = (play(game, component("inference", name, **keys))[1] for game in (alone, beside))
+        one, other = (
+            play(game, component("inference", name, **keys))[1] for game in (alone, beside)
+        )
         assert torch.equal(one.rewards, other.rewards), name
         assert torch.equal(one.values, other.values), name
 
@@ -156,7 +186,11 @@ class Linear:
         return Linear(self.environment, self.replicates, own, other)
 
     def q(self, s: Tensor) -> Tensor:
-        return (self.environment.features(s).unsqueeze(1) @ self.w).squeeze(1).unflatten(1, (-1, self.other))
+        return (
+            (self.environment.features(s).unsqueeze(1) @ self.w)
+            .squeeze(1)
+            .unflatten(1, (-1, self.other))
+        )
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         rows, column = torch.arange(self.replicates), a * self.other + b
@@ -260,8 +294,13 @@ def test_exploration_decays_by_the_episode():
 def test_a_bad_schedule_is_one_line(make_job):
     from runner.mistakes import ConfigError
 
-    with pytest.raises(ConfigError, match=r"^inference.epsilon.start=2.0: out of range, must be ≤ 1$"):
-        make_job("+experiment=friend_or_foe_grid", "inference.epsilon={start: 2.0, factor: 0.9, every: 10}")
+    with pytest.raises(
+        ConfigError, match=r"^inference.epsilon.start=2.0: out of range, must be ≤ 1$"
+    ):
+        make_job(
+            "+experiment=friend_or_foe_grid",
+            "inference.epsilon={start: 2.0, factor: 0.9, every: 10}",
+        )
     with pytest.raises(ConfigError, match=r"^inference.epsilon=1.5: out of range, must be ≤ 1$"):
         make_job("+experiment=friend_or_foe", "inference.epsilon=1.5")
 

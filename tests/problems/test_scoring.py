@@ -40,7 +40,9 @@ def test_each_replicate_on_its_own_observations(series, weights):
 
 def test_weights_of_opposite_sign_are_told_apart(series):
     y, predicted = series
-    signed, absolute = (PredictionScore(weights=w)(y, predicted) for w in ("as_released", "inverse_median"))
+    signed, absolute = (
+        PredictionScore(weights=w)(y, predicted) for w in ("as_released", "inverse_median")
+    )
     assert (signed - absolute).abs().min() > 1e-3
 
 
@@ -74,12 +76,16 @@ def test_missing_observations_are_left_out(series):
     gaps[0, 2] = torch.nan
     found = PredictionScore(weights="inverse_median")(gaps, predicted)
     keep = [t for t in range(T) if t != 2]
-    assert float(found[0]) == pytest.approx(literal(y[0, keep].numpy(), predicted[0, keep].numpy(), "inverse_median"))
+    assert float(found[0]) == pytest.approx(
+        literal(y[0, keep].numpy(), predicted[0, keep].numpy(), "inverse_median")
+    )
 
 
 def test_a_median_of_zero_is_an_error_that_names_the_key(series):
     y, _ = series
     y[1, :, 1] = 0.0
-    with pytest.raises(Misfit, match=r"observation dimension 2 is 0; set dataset.score_weights=equal"):
+    with pytest.raises(
+        Misfit, match=r"observation dimension 2 is 0; set dataset.score_weights=equal"
+    ):
         PredictionScore(weights="inverse_median").check(y)
     PredictionScore().check(y)

@@ -34,16 +34,28 @@ def test_a_series_is_shown_whole_at_every_step():
     problem.observations[1, 2] = float("nan")
     shown = list(problem.batches("series", Streams(0), 3, 20))
     assert [step for step, _ in shown] == list(range(4, 21))
-    assert all(isinstance(seen, Series) and torch.equal(seen.missing, problem.missing) for _, seen in shown)
+    assert all(
+        isinstance(seen, Series) and torch.equal(seen.missing, problem.missing) for _, seen in shown
+    )
     assert problem.length("series") is None
 
 
 def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistake(make_job):
-    sweeps = ["dataset=local_level", "model=local_level", "inference=series_gibbs", "dataset.n_steps=8", "steps=700"]
+    sweeps = [
+        "dataset=local_level",
+        "model=local_level",
+        "inference=series_gibbs",
+        "dataset.n_steps=8",
+        "steps=700",
+    ]
     job = make_job(*sweeps)
     assert total_steps(job, load_problem(job, Streams(0))) == 700
     job = make_job(
-        "dataset=local_level", "model=linear_gaussian_ssm", "inference=kalman", "dataset.n_steps=8", "steps=9"
+        "dataset=local_level",
+        "model=linear_gaussian_ssm",
+        "inference=kalman",
+        "dataset.n_steps=8",
+        "steps=9",
     )
     with pytest.raises(ConfigError, match="has only 8"):
         total_steps(job, load_problem(job, Streams(0)))
@@ -57,18 +69,25 @@ def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistak
     [("linear_gaussian_ssm", "stochastic_volatility"), ("stochastic_volatility", "local_level")],
 )
 def test_a_model_of_another_system_is_refused_before_data_are_read(make_job, model, dataset):
-    with pytest.raises(ConfigError, match=f"model={model} assumes .*which dataset={dataset} is not; models that fit: "):
+    with pytest.raises(
+        ConfigError,
+        match=f"model={model} assumes .*which dataset={dataset} is not; models that fit: ",
+    ):
         make_job(f"dataset={dataset}", f"model={model}", "inference=bootstrap_filter")
 
 
 def test_a_model_that_is_told_its_parameters_assumes_nothing(make_job):
     keys = ["model.mu=0.0", "model.phi=0.5", "model.sigma=0.3"]
-    job = make_job("dataset=local_level", "model=stochastic_volatility", "inference=bootstrap_filter", *keys)
+    job = make_job(
+        "dataset=local_level", "model=stochastic_volatility", "inference=bootstrap_filter", *keys
+    )
     problem, rng = load("local_level")
     assert job.model.build(problem, rng).phi == 0.5
 
 
-@pytest.mark.parametrize("name", ["linear_gaussian_ssm", "contaminated_ssm", "stochastic_volatility"])
+@pytest.mark.parametrize(
+    "name", ["linear_gaussian_ssm", "contaminated_ssm", "stochastic_volatility"]
+)
 def test_data_of_which_nothing_is_known_are_refused_when_they_are_seen(name):
     problem, rng = load("local_level")
     problem.system = None
@@ -87,6 +106,7 @@ def test_an_oracle_needs_the_law_of_the_noise(make_job):
     problem, rng = load("wiener_velocity", n_steps=5)
     attacker = component("attacker", "gaussian_contamination")
     problem = problem.attack(attacker, rng)
-    problem.attacker = component("attacker", "exponential_smoother")  # any attacker that does not say it
+    # any attacker that does not say it
+    problem.attacker = component("attacker", "exponential_smoother")
     with pytest.raises(Misfit, match="does not say by what law"):
         component("model", "contaminated_ssm").build(problem, rng)

@@ -29,7 +29,10 @@ def test_parts_of_ragged_rows():
     assert (some.n_rows, some.scale) == (4, 2.5)
     assert as_lists(words.part(slice(1, 3), 1.0)) == [[], [4, 1, 5]]
     assert words.rows.tolist() == [0, 0, 2, 2, 2, 3]
-    assert words.sum_words(torch.stack([words.words, -words.words])).tolist() == [[4, 0, 10, 9], [-4, 0, -10, -9]]
+    assert words.sum_words(torch.stack([words.words, -words.words])).tolist() == [
+        [4, 0, 10, 9],
+        [-4, 0, -10, -9],
+    ]
 
 
 @pytest.mark.parametrize("sees", ["minibatch", "whole"])
@@ -47,10 +50,14 @@ def test_batches_are_those_of_supervised_problems(sees):
 
 def test_words_and_numbers_take_the_same_rows():
     problem, _ = urn(n=20, batch_size=6)
-    numbered = Unlabelled("n", "real", Rows(torch.arange(20.0), 1.0), Rows(torch.arange(20.0), 1.0), 6)
+    numbered = Unlabelled(
+        "n", "real", Rows(torch.arange(20.0), 1.0), Rows(torch.arange(20.0), 1.0), 6
+    )
     every = as_lists(problem.train)
     for (_, words), (_, rows) in zip(
-        problem.batches("minibatch", Streams(0), 0, 5), numbered.batches("minibatch", Streams(0), 0, 5), strict=True
+        problem.batches("minibatch", Streams(0), 0, 5),
+        numbered.batches("minibatch", Streams(0), 0, 5),
+        strict=True,
     ):
         assert as_lists(words) == [every[int(i)] for i in rows.x]
         assert words.scale == rows.scale == 20 / 6
@@ -58,7 +65,9 @@ def test_words_and_numbers_take_the_same_rows():
 
 def test_redrawn_values_are_a_function_of_the_step():
     p = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
-    problem = Unlabelled("p", "binary", Rows(p, 1.0), Rows((p > 0.5).float(), 1.0), None, redrawn=True)
+    problem = Unlabelled(
+        "p", "binary", Rows(p, 1.0), Rows((p > 0.5).float(), 1.0), None, redrawn=True
+    )
     shown = [batch.x for _, batch in problem.batches("minibatch", Streams(1), 0, 400)]
     assert not torch.equal(shown[0], shown[1])
     assert set(shown[0].unique().tolist()) <= {0.0, 1.0}
@@ -77,14 +86,22 @@ def test_perplexity_of_a_unigram_is_exact_on_ragged_rows():
     problem.evaluation_chunk = 7  # not a divisor of the number of rows
     words = [w for row in as_lists(problem.test) for w in row]
     expected = math.exp(-sum(math.log(p[w]) for w in words) / len(words))
-    assert problem.score(posterior, Streams(0)) == {"perplexity": pytest.approx(expected, rel=1e-12)}
-    assert problem.score(Unigram(torch.full((7,), 1 / 7)), Streams(0))["perplexity"] == pytest.approx(7)
+    assert problem.score(posterior, Streams(0)) == {
+        "perplexity": pytest.approx(expected, rel=1e-12)
+    }
+    assert problem.score(Unigram(torch.full((7,), 1 / 7)), Streams(0))[
+        "perplexity"
+    ] == pytest.approx(7)
 
     counts = [torch.zeros(30, 7, dtype=p.dtype) for _ in range(2)]
     for table, rows in zip(counts, (problem.train, problem.test), strict=True):
         table.index_put_((rows.rows, rows.words), torch.ones((), dtype=p.dtype), accumulate=True)
-    as_counts = Unlabelled("counts", "count", *(Rows(table, 1.0) for table in counts), None, n_symbols=7)
-    assert as_counts.score(posterior, Streams(0))["perplexity"] == pytest.approx(expected, rel=1e-12)
+    as_counts = Unlabelled(
+        "counts", "count", *(Rows(table, 1.0) for table in counts), None, n_symbols=7
+    )
+    assert as_counts.score(posterior, Streams(0))["perplexity"] == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_bounds_are_ordered_and_equal_where_the_likelihood_is_known():
@@ -100,7 +117,10 @@ def test_bounds_are_ordered_and_equal_where_the_likelihood_is_known():
             return super().log_weights(batch, 1, generator) + noise - 0.5  # E exp(noise − ½) = 1
 
     exact = float(problem.test.x.square().sum(1).mean())
-    assert problem.score(Known(), Streams(0)) == {"nelbo": pytest.approx(exact), "nll_bound": pytest.approx(exact)}
+    assert problem.score(Known(), Streams(0)) == {
+        "nelbo": pytest.approx(exact),
+        "nll_bound": pytest.approx(exact),
+    }
     problem.importance_samples = 2000
     noisy = problem.score(Noisy(), Streams(0))
     assert noisy["nelbo"] == pytest.approx(exact + 0.5, abs=0.02)
@@ -114,7 +134,9 @@ def test_held_out_rows_come_from_the_training_rows():
     assert (chosen.n, chosen.test.n_rows, chosen.name) == (15, 5, "urn-validation")
     assert sorted(as_lists(chosen.train) + as_lists(chosen.test)) == sorted(as_lists(problem.train))
     p = torch.rand(10, 3)
-    drawn = Unlabelled("p", "binary", Rows(p, 1.0), Rows(p, 1.0), None, redrawn=True).held_out(0.5, Streams(0))
+    drawn = Unlabelled("p", "binary", Rows(p, 1.0), Rows(p, 1.0), None, redrawn=True).held_out(
+        0.5, Streams(0)
+    )
     assert set(drawn.test.x.unique().tolist()) <= {0.0, 1.0}
     with pytest.raises(Misfit, match=r"validation=0\.99"):
         problem.held_out(0.99, Streams(0))

@@ -19,8 +19,18 @@ TRAINED = [command for command in COMMANDS if command.startswith("python")]
 RUNS = [command for command in COMMANDS if command.startswith("runner")]
 # What makes the rest short: later words win.
 SHORT = {
-    "inference=swag": ["steps=6", "inference.burn_in=2", "inference.every=1", "inference.norm_rows=64"],
-    "inference=sgld": ["steps=8", "inference.burn_in=2", "inference.thinning=1", "inference.chains=2"],
+    "inference=swag": [
+        "steps=6",
+        "inference.burn_in=2",
+        "inference.every=1",
+        "inference.norm_rows=64",
+    ],
+    "inference=sgld": [
+        "steps=8",
+        "inference.burn_in=2",
+        "inference.thinning=1",
+        "inference.chains=2",
+    ],
     "inference=map": ["steps=5"],
     "inference=mean_field_vi": ["steps=3", "inference.n_predict=2"],
     "inference=lbfgs": ["steps=2"],
@@ -51,8 +61,15 @@ for words in {[shlex.split(command)[2:] for command in TRAINED]!r}:
 
 
 def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": f".:{ROOT}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(folder)}
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    environment = {
+        "PYTHONPATH": f".:{ROOT}",
+        "PATH": "/usr/bin:/bin",
+        "OMP_NUM_THREADS": "1",
+        "HOME": str(folder),
+    }
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=200
+    )
 
 
 def shortened(command: str) -> list[str]:
@@ -83,11 +100,20 @@ def test_every_command_runs(command, folder):
 @pytest.mark.slow  # 17 s
 def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
     """One process: trained in plain PyTorch, then evaluated and attacked through the runner."""
-    plain = call([sys.executable, "-c", "import train_elsewhere as t; t.main('mlp', 'plain.safetensors', 60)"], folder)
+    plain = call(
+        [
+            sys.executable,
+            "-c",
+            "import train_elsewhere as t; t.main('mlp', 'plain.safetensors', 60)",
+        ],
+        folder,
+    )
     accuracy = float(plain.stdout.split()[-1])
     first = RUNS[0].replace("weights.safetensors", "plain.safetensors")
     words = [word for word in shortened(first) if not word.startswith("dataset.n_test")]
-    done = call([sys.executable, "-m", "runner.cli", *words, "tracking=false", "output_dir=plain"], folder)
+    done = call(
+        [sys.executable, "-m", "runner.cli", *words, "tracking=false", "output_dir=plain"], folder
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     shown = re.search(r"│ accuracy +│ +([\d.]+)", done.stdout)
     assert shown

@@ -19,7 +19,11 @@ def shown(capsys):
         """The words of each line of the table."""
         console.show_result(JOB, result, **more)
         lines = capsys.readouterr().out.splitlines()
-        return [line.replace("┃", "│").strip("│ ").split("│") for line in lines if line.startswith(("│", "┃"))]
+        return [
+            line.replace("┃", "│").strip("│ ").split("│")
+            for line in lines
+            if line.startswith(("│", "┃"))
+        ]
 
     return show
 
@@ -29,9 +33,20 @@ def words(line: list[str]) -> list[str]:
 
 
 def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(shown):
-    result = {"auc": [0.5, 0.7], "auc/run 1": [0.4, 0.6], "auc/run 2": [0.6, 0.8], "nlpp": [1.0, 3.0]}
+    result = {
+        "auc": [0.5, 0.7],
+        "auc/run 1": [0.4, 0.6],
+        "auc/run 2": [0.6, 0.8],
+        "nlpp": [1.0, 3.0],
+    }
     table = shown(result, printed={"auc": "0.78(0.02)", "auc/run 2": "0.81(0.02)"})
-    assert [line[0].strip() for line in table[1:]] == ["all", "run 1", "run 2", "published", "run 2, published"]
+    assert [line[0].strip() for line in table[1:]] == [
+        "all",
+        "run 1",
+        "run 2",
+        "published",
+        "run 2, published",
+    ]
     assert words(table[1]) == ["all", "0.6 ± 0.1", "2 ± 1"]
     assert words(table[5])[:2] == ["run 2, published", "0.81(0.02)"]
 
@@ -50,7 +65,9 @@ def test_parameters_left_out_are_said(shown, capsys):
     assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out
 
 
-def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_path, capsys, monkeypatch):
+def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(
+    tmp_path, capsys, monkeypatch
+):
     file = tmp_path / "attack_checks.csv"
     check, detail = "the worst case is no weaker than any member, " * 3, "0.1 against [0.2], " * 9
     file.write_text(f'check,passed,detail\nfirst,True,"0.5, 0.4"\n"{check}",False,"{detail}"\n')
@@ -68,7 +85,10 @@ def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_pa
 
 
 def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
-    rows = [{"check": name, "passed": passed, "detail": "d"} for name, passed in (("one", True), ("two", None))]
+    rows = [
+        {"check": name, "passed": passed, "detail": "d"}
+        for name, passed in (("one", True), ("two", None))
+    ]
     console.show_checks("checks of the run", rows)
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[0] == "checks of the run: 1 passed, 1 not checked"

@@ -29,7 +29,9 @@ GAMES: dict[str, dict] = {
 
 
 def test_every_game_is_tried():
-    games = {name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"}
+    games = {
+        name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"
+    }
     assert games - {"pettingzoo"} == set(GAMES)
 
 
@@ -49,7 +51,9 @@ def test_read_back_it_is_the_game(name):
     world = native.environment
     horizon = parallel_env(name, **GAMES[name]).moves
     kwargs = {"game": name, **GAMES[name]}
-    read, _ = load("pettingzoo", replicates=3, env="runner.games:parallel_env", kwargs=kwargs, horizon=horizon)
+    read, _ = load(
+        "pettingzoo", replicates=3, env="runner.games:parallel_env", kwargs=kwargs, horizon=horizon
+    )
     other = read.environment
     assert (other.n_actions, other.n_threats) == (world.n_actions, world.n_threats)
     g = torch.Generator().manual_seed(7)
@@ -79,7 +83,10 @@ def test_learning_by_way_of_pettingzoo_is_learning():
     earned = []
     for name, given in (
         ("coin_game", keys),
-        ("pettingzoo", {"env": "runner.games", "kwargs": {"game": "coin_game", **keys}, "horizon": 6}),
+        (
+            "pettingzoo",
+            {"env": "runner.games", "kwargs": {"game": "coin_game", **keys}, "horizon": 6},
+        ),
     ):
         game, rng = load(name, replicates=4, episodes=25, **given)
         game.attacker = component("attacker", "exponential_smoother")
@@ -91,7 +98,8 @@ def test_learning_by_way_of_pettingzoo_is_learning():
 
 def test_ends_and_cuts_are_told_apart():
     env = parallel_env("friend_or_foe_grid", horizon=4)
-    for path, terminated in (([2, 2, 2, 2], False), ([0, 0, 0, 3], True)):  # down is a wall; up, and left to a target
+    # down is a wall; up, and left to a target
+    for path, terminated in (([2, 2, 2, 2], False), ([0, 0, 0, 3], True)):
         env.reset(seed=0)
         for a in path:
             _, _, ends, cuts, _ = env.step({"decision_maker": a, "opponent_1": 0})

@@ -26,12 +26,29 @@ def module(name: str = "Victim", **arguments) -> list[str]:
 
 @pytest.mark.parametrize(
     ("outputs", "last", "n_outputs"),
-    [("probabilities", "sigmoid", 1), ("probabilities", "softmax", 2), ("log_probabilities", "log_softmax", 2)],
+    [
+        ("probabilities", "sigmoid", 1),
+        ("probabilities", "softmax", 2),
+        ("log_probabilities", "log_softmax", 2),
+    ],
 )
-def test_probabilities_have_the_scores_and_the_fall_of_the_logits(make_job, outputs, last, n_outputs):
-    _, ours = run(make_job(*MOONS, *module(inputs=2, n_outputs=n_outputs, last=last), f"model.outputs={outputs}"))
+def test_probabilities_have_the_scores_and_the_fall_of_the_logits(
+    make_job, outputs, last, n_outputs
+):
+    _, ours = run(
+        make_job(
+            *MOONS, *module(inputs=2, n_outputs=n_outputs, last=last), f"model.outputs={outputs}"
+        )
+    )
     _, theirs = run(make_job(*MOONS, *module(inputs=2, n_outputs=n_outputs)))
-    for name in ("accuracy", "nlpp", "ece", "robust_accuracy", "worst_case_accuracy", "attack_checks_passed"):
+    for name in (
+        "accuracy",
+        "nlpp",
+        "ece",
+        "robust_accuracy",
+        "worst_case_accuracy",
+        "attack_checks_passed",
+    ):
         assert ours[name] == pytest.approx(theirs[name], abs=0.01), name
     assert ours["accuracy"][0] > 0.8
     assert ours["robust_accuracy"][0] < ours["accuracy"][0] - 0.1
@@ -39,7 +56,9 @@ def test_probabilities_have_the_scores_and_the_fall_of_the_logits(make_job, outp
 
 @pytest.mark.parametrize("attacked", [True, False])
 @pytest.mark.parametrize(("last", "n_outputs"), [("sigmoid", 1), ("softmax", 2), ("sigmoid", 2)])
-def test_without_a_word_they_are_refused_with_and_without_an_attacker(make_job, attacked, last, n_outputs):
+def test_without_a_word_they_are_refused_with_and_without_an_attacker(
+    make_job, attacked, last, n_outputs
+):
     words = MOONS if attacked else MOONS[:-2]
     with pytest.raises(ConfigError, match=r"where logits belong; set model\.outputs=probabilities"):
         run(make_job(*words, *module(inputs=2, n_outputs=n_outputs, last=last)))
@@ -47,7 +66,12 @@ def test_without_a_word_they_are_refused_with_and_without_an_attacker(make_job, 
 
 @pytest.mark.parametrize("inference", ["map", "deep_ensemble"])
 def test_what_nothing_can_be_learnt_of_is_refused(make_job, inference):
-    words = [*MOONS[:3], "steps=20", f"inference={inference}", *module("NoGrad", inputs=2, n_outputs=2)]
+    words = [
+        *MOONS[:3],
+        "steps=20",
+        f"inference={inference}",
+        *module("NoGrad", inputs=2, n_outputs=2),
+    ]
     with pytest.raises(ConfigError, match="so that nothing is learnt"):
         run(make_job(*words))
     run(make_job(*words[:3], "inference=fixed", *module("NoGrad", inputs=2, n_outputs=2)))
@@ -58,7 +82,9 @@ def test_a_rule_for_columns_as_they_stand_needs_them_so(make_job, tmp_path):
     rows = [(draw.gauss(g, 0.3), draw.gauss(0, 1), g) for g in draw.choices((1, 2, 3), k=300)]
     file = tmp_path / "grades.csv"
     file.write_text("x,z,grade\n" + "".join(f"{x:.4f},{z:.4f},{g}\n" for x, z, g in rows))
-    right = sum(min((1, 2, 3), key=lambda g: abs(x - g)) == grade for x, _, grade in rows) / len(rows)
+    right = sum(min((1, 2, 3), key=lambda g: abs(x - g)) == grade for x, _, grade in rows) / len(
+        rows
+    )
     table = ["dataset=csv", f"dataset.path={file}", "dataset.labels=classes", "dataset.targets=[grade]",
              "dataset.test_share=0.5", "inference=fixed", *module("Nearest")[:3]]  # fmt: skip
     (raw,), (standardised,) = (
@@ -70,14 +96,19 @@ def test_a_rule_for_columns_as_they_stand_needs_them_so(make_job, tmp_path):
 
 def test_a_table_of_pixels_is_read_as_images(make_job, tmp_path):
     draw = random.Random(0)
-    rows = "".join(",".join(str(draw.randrange(256)) for _ in range(16)) + f",{i % 2}\n" for i in range(40))
+    rows = "".join(
+        ",".join(str(draw.randrange(256)) for _ in range(16)) + f",{i % 2}\n" for i in range(40)
+    )
     (tmp_path / "p.csv").write_text(",".join([*(f"p{i}" for i in range(16)), "y"]) + "\n" + rows)
     words = ["dataset=csv", f"dataset.path={tmp_path / 'p.csv'}", "dataset.labels=binary", "dataset.standardise=false",
              "dataset.bounds=[0,255]", "model=cnn", "model.channels=[2]", "inference=map", "steps=2"]  # fmt: skip
-    _, found = run(make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,8]"))
+    _, found = run(
+        make_job(*words, "dataset.image_shape=[4,4]", "attacker=fgsm", "attacker.eps=[0,8]")
+    )
     assert math.isfinite(found["robust_accuracy"][0])
     with pytest.raises(
-        ConfigError, match=r"dataset\.bounds: are one smallest .* for all columns, .* scale each to \[0, 1\]"
+        ConfigError,
+        match=r"dataset\.bounds: are one smallest .* for all columns, .* scale each to \[0, 1\]",
     ):
         make_job(*words[:4], "dataset.bounds=[[0,255],[0,1]]", *words[5:])
     with pytest.raises(ConfigError, match=r"attacker\.eps: 300 leads from any input"):

@@ -45,9 +45,16 @@ def written(text: str, folder: Path) -> dict[str, str]:
 def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """A command in a user's own folder, with the package that is tested."""
     path = os.pathsep.join([".", str(ROOT)])
-    environment = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(folder)}
+    environment = {
+        "PYTHONPATH": path,
+        "PATH": "/usr/bin:/bin",
+        "OMP_NUM_THREADS": "1",
+        "HOME": str(folder),
+    }
     command = [sys.executable, *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200
+    )
 
 
 def run_as_printed(text: str, folder: Path) -> str:
@@ -82,7 +89,11 @@ def test_readme_game(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "role", ["attacker", *(pytest.param(r, marks=pytest.mark.slow) for r in ("dataset", "model", "gradient"))]
+    "role",
+    [
+        "attacker",
+        *(pytest.param(r, marks=pytest.mark.slow) for r in ("dataset", "model", "gradient")),
+    ],
 )
 def test_example_of_a_role(role, tmp_path):
     text = sections()[role]

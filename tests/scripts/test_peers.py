@@ -21,7 +21,10 @@ def test_an_import_that_is_missing_is_told_in_one_line(capsys):
         import a_peer_that_nobody_has  # noqa: F401
     assert ended.value.code == installed.ABSENT
     told = capsys.readouterr().err
-    assert told == "a_peer_that_nobody_has is not installed, which this benchmark compares with: make bench-peers\n"
+    assert (
+        told
+        == "a_peer_that_nobody_has is not installed, which this benchmark compares with: make bench-peers\n"
+    )
 
 
 def test_a_peer_that_is_there_and_broken_is_an_error():
@@ -38,7 +41,12 @@ def test_an_environment_of_its_own_that_is_missing_is_told_alike(monkeypatch, tm
 
 
 def test_make_bench_goes_on(monkeypatch, capsys):
-    found = {"benchmark": "b", "peer": "P", "ratios": {"case": [2.0, 1.9, 2.1]}, "goals": {"case": 1.5}}
+    found = {
+        "benchmark": "b",
+        "peer": "P",
+        "ratios": {"case": [2.0, 1.9, 2.1]},
+        "goals": {"case": 1.5},
+    }
     outcomes = {
         "scripts.bench_a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
         "scripts.bench_b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
@@ -59,5 +67,8 @@ def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
     assert installed.TARGET.removeprefix("make ") + ":" in makefile
     assert str(installed.OWN.relative_to(ROOT).parent.parent) in makefile
     for path in sorted((ROOT / "scripts").glob("bench_*.py")):
-        told = re.findall(r"pip install|except (?:ImportError|ModuleNotFoundError)", path.read_text(encoding="utf-8"))
+        told = re.findall(
+            r"pip install|except (?:ImportError|ModuleNotFoundError)",
+            path.read_text(encoding="utf-8"),
+        )
         assert not told, f"{path.name}: absent peers are told by scripts/peers/installed.py"

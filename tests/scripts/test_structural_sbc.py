@@ -9,7 +9,9 @@ from components.maths.compiled import loops
 from scripts import structural_sbc as sbc
 
 
-@pytest.mark.parametrize("name", ["goodwill and regression", "level, errors of Student's t", "autoregression"])
+@pytest.mark.parametrize(
+    "name", ["goodwill and regression", "level, errors of Student's t", "autoregression"]
+)
 def test_every_row_has_ranks(name, monkeypatch):
     monkeypatch.setattr(sbc, "BURN_IN", 2)
     monkeypatch.setattr(sbc, "THINNING", 1)
@@ -27,10 +29,16 @@ def test_the_prior_is_drawn_as_it_is_written():
     theta = torch.cat([sbc.drawn_prior(structure, g) for _ in range(3000)])
     for j, scale in enumerate(structure.scales):
         assert float(theta[:, j].max()) <= scale.upper
-        gamma = 1 / theta[:, j].square() * scale.df / 2 * scale.guess**2  # Gamma(df/2), cut where σ is at its limit
+        # Gamma(df/2), cut where σ is at its limit
+        gamma = 1 / theta[:, j].square() * scale.df / 2 * scale.guess**2
         least = scale.df / 2 * (scale.guess / scale.upper) ** 2
-        law = torch.distributions.Gamma(torch.tensor(scale.df / 2).double(), torch.tensor(1.0).double())
-        beyond = float((law.cdf(gamma.median()) - law.cdf(torch.tensor(least))) / (1 - law.cdf(torch.tensor(least))))
+        law = torch.distributions.Gamma(
+            torch.tensor(scale.df / 2).double(), torch.tensor(1.0).double()
+        )
+        beyond = float(
+            (law.cdf(gamma.median()) - law.cdf(torch.tensor(least)))
+            / (1 - law.cdf(torch.tensor(least)))
+        )
         assert beyond == pytest.approx(0.5, abs=0.04)
     assert float((theta[:, 2:] != 0).double().mean()) == pytest.approx(1 / 3, abs=0.03)
 

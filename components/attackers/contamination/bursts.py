@@ -25,13 +25,17 @@ def check_run_length(probability: float, run_length: float | None) -> None:
 
 
 def bursts(u: Tensor, probability: float, run_length: float | None) -> Tensor:
-    """Which times lie in a burst [R, T] bool, each with that probability, from uniforms u [R, T].
+    """Indicators [R, T] bool of the times in a burst, from uniforms u [R, T].
 
-    b_1 ~ Bernoulli(p), P(b_t = 0 | b_{t−1} = 1) = 1/ℓ, P(b_t = 1 | b_{t−1} = 0) = p/(ℓ(1 − p)): a stationary chain, whose
-    runs have the mean length ℓ.  ``run_length`` None: independent times, whose runs have the mean length 1/(1 − p)."""
+    Each time lies in a burst with the given probability p:
+    b_1 ~ Bernoulli(p), P(b_t = 0 | b_{t−1} = 1) = 1/ℓ,
+    P(b_t = 1 | b_{t−1} = 0) = p/(ℓ(1 − p)).  This is a stationary chain with runs of mean
+    length ℓ.  ``run_length`` None: independent times, with runs of mean length 1/(1 − p).
+    """
     if run_length is None or probability in (0, 1):
         return u < probability
-    stay, enter = 1 - 1 / run_length, probability / (run_length * (1 - probability))
+    stay = 1 - 1 / run_length
+    enter = probability / (run_length * (1 - probability))
     hit = torch.empty_like(u, dtype=torch.bool)
     now = u[:, 0] < probability
     hit[:, 0] = now

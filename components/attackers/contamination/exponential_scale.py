@@ -1,4 +1,4 @@
-"""Normals whose scale is exponential: the integral over every scale, by quadrature."""
+"""Normals with an exponential scale: the integral over the scale, by quadrature."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-NODES = 80  # of the trapezoidal rule, which converges exponentially for an integrand that dies at both ends
+# of the trapezoidal rule, which converges exponentially for an integrand that dies at both ends
+NODES = 80
 DROP = 25.0  # the nodes reach to where the integrand is below e^−25 of its largest value
 STEPS = 6  # of Newton's method from above the root of a convex cubic
 SMALLEST = 1e-30  # of r, at which the integral has no end
@@ -31,5 +32,6 @@ def log_scale_integral(r: Tensor, d: int) -> Tensor:
     width = above + below
     share = torch.linspace(0, 1, NODES, dtype=r.dtype, device=r.device)
     v = (u.log() - below).unsqueeze(-1) + width.unsqueeze(-1) * share  # [..., NODES]
-    log_integrand = (1 - d) * v - v.exp() - 0.5 * r.square().unsqueeze(-1) * (-2 * v).exp()  # du = u dv
+    # du = u dv
+    log_integrand = (1 - d) * v - v.exp() - 0.5 * r.square().unsqueeze(-1) * (-2 * v).exp()
     return torch.logsumexp(log_integrand, -1) + (width / (NODES - 1)).log()

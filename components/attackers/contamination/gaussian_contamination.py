@@ -30,7 +30,10 @@ class GaussianContamination(Contamination):
     sd: PositiveFloat
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """Corrupted copy of the observations [R, T, dy]; draws from ``rng.attack`` alone, so the clean noise stays the same."""
+        """Corrupted copy of the observations [R, T, dy].
+
+        Draws from ``rng.attack`` only, so the clean noise stays the same.
+        """
         y = clean.y
         u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
         z = torch.randn(y.shape, generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T, dy]
@@ -38,6 +41,10 @@ class GaussianContamination(Contamination):
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
         """Law of the corrupted noise when the clean noise is N(0, Σ), Σ [..., dy, dy]: weights [2], covariances [2, ...]."""
-        weights = torch.tensor([1 - self.probability, self.probability], device=Sigma.device, dtype=Sigma.dtype)
-        wide = Sigma + self.sd**2 * torch.eye(Sigma.shape[-1], device=Sigma.device, dtype=Sigma.dtype)
+        weights = torch.tensor(
+            [1 - self.probability, self.probability], device=Sigma.device, dtype=Sigma.dtype
+        )
+        wide = Sigma + self.sd**2 * torch.eye(
+            Sigma.shape[-1], device=Sigma.device, dtype=Sigma.dtype
+        )
         return weights, torch.stack([Sigma, wide])

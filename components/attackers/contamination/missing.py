@@ -19,13 +19,15 @@ from components.registry import register
 
 @register("attacker", "missing")
 class Missing(Contamination):
-    """Loses observations, each with a probability, one by one or in runs.
+    """Removes observations with a given probability, independently or in runs.
 
-    y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c) independently, or a stationary
-    two-state chain whose runs of ones have the mean length ``run_length`` (Gilbert's burst channel).  Observations are
-    [R, T, dy].  What arrives has the clean law of the noise, so an oracle needs no other.
+    y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c)
+    independently, or a stationary two-state chain with runs of ones of mean length
+    ``run_length`` (Gilbert's burst channel).  Observations are [R, T, dy].  The remaining
+    observations have the clean noise law, so an oracle needs no other.
 
-    Source: Gilbert (1960)."""
+    Source: Gilbert (1960).
+    """
 
     offers: ClassVar[frozenset[str]] = frozenset({"noise_law"})
     knowledge: ClassVar[Knowledge] = "black box"
@@ -45,5 +47,9 @@ class Missing(Contamination):
         return y.masked_fill(lost.unsqueeze(-1), math.nan)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
-        """Law of the noise of what arrives when the clean noise is N(0, Σ): the same; weights [1], covariances [1, dy, dy]."""
+        """Noise law of the remaining observations for clean noise N(0, Σ): the same law.
+
+        Returns:
+            weights [1], covariances [1, dy, dy].
+        """
         return Sigma.new_ones(1), Sigma.unsqueeze(0)

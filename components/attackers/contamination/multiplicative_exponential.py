@@ -20,15 +20,18 @@ from components.trouble import Misfit
 
 @register("attacker", "multiplicative_exponential")
 class MultiplicativeExponential(Contamination):
-    """Multiplies the noise of each observation, with a small probability, by an exponential factor.
+    """Multiplies an observation's noise, with small probability, by an exponential factor.
 
-    ε_t ← ξ_t ε_t where b_t = 1, b_t ~ Bernoulli(p_c), ξ_t ~ Exp of mean ``scale``, ε_t = y_t − h(x_t); one factor for all
-    coordinates of y_t [dy].  It keeps the noise's sign, and so whatever is asymmetric in it.  The noise that comes of N(0, Σ)
-    is a mixture over every size of ξ: no finite one, and of a density by quadrature, which the oracle reads.
+    ε_t ← ξ_t ε_t where b_t = 1, b_t ~ Bernoulli(p_c), ξ_t ~ Exp of mean ``scale``,
+    ε_t = y_t − h(x_t); one factor for all coordinates of y_t [dy].  The noise keeps its
+    sign, and with it any asymmetry.  N(0, Σ) noise becomes a mixture over all sizes of ξ:
+    an infinite mixture, with a density by quadrature that the oracle reads.
 
-    Raises Misfit where the noise cannot be told from the observations, as in recorded data.
+    Raises:
+        Misfit: the noise cannot be separated from the observations, as in recorded data.
 
-    Source: Boustati (2021), section 6.5.3 and appendix D.3.5."""
+    Source: Boustati (2021), section 6.5.3 and appendix D.3.5.
+    """
 
     offers: ClassVar[frozenset[str]] = frozenset({"noise_density"})
     knowledge: ClassVar[Knowledge] = "black box"
@@ -37,7 +40,8 @@ class MultiplicativeExponential(Contamination):
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         """A corrupted copy of the observations [R, T, dy]: h(x_t) + ξ_t (y_t − h(x_t)) where it strikes."""
-        y, mean = clean.y, clean.mean
+        y = clean.y
+        mean = clean.mean
         if mean is None:
             raise Misfit(
                 f"attacker={self.name}: multiplies the noise of the observations, which this dataset does not know apart from "
@@ -45,8 +49,15 @@ class MultiplicativeExponential(Contamination):
             )
         u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
         # 1 − u lies in (0, 1]: its logarithm is finite.
-        xi = -self.scale * torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype).neg().log1p()
-        return torch.where((u < self.probability).unsqueeze(-1), mean + xi.unsqueeze(-1) * (y - mean), y)
+        xi = (
+            -self.scale
+            * torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)
+            .neg()
+            .log1p()
+        )
+        return torch.where(
+            (u < self.probability).unsqueeze(-1), mean + xi.unsqueeze(-1) * (y - mean), y
+        )
 
     def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:
         """log[(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ] of ε = y' − E[y | x] [..., dy] -> [...].
@@ -56,7 +67,9 @@ class MultiplicativeExponential(Contamination):
         d = deviation.shape[-1]
         L = torch.linalg.cholesky(Sigma)
         r = torch.einsum("...ij,...j->...i", torch.linalg.inv(L), deviation).norm(dim=-1).double()
-        constant = -L.diagonal(dim1=-2, dim2=-1).log().sum(-1).double() - 0.5 * d * math.log(2 * math.pi)
+        constant = -L.diagonal(dim1=-2, dim2=-1).log().sum(-1).double() - 0.5 * d * math.log(
+            2 * math.pi
+        )
         rate = r.new_tensor(self.probability)
         blown = log_scale_integral(r / self.scale, d) - d * math.log(self.scale)
         mixed = torch.logaddexp((1 - rate).log() - 0.5 * r.square(), rate.log() + blown)

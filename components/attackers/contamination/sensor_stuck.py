@@ -18,14 +18,17 @@ from components.registry import register
 
 @register("attacker", "sensor_stuck")
 class SensorStuck(Contamination):
-    """Repeats the last value that the sensor gave, for geometric times that add up to a share of all.
+    """Repeats the sensor's last value for geometric times that add up to a share of all times.
 
-    y'_t = y_s where b_t = 1, s < t the last time with b_s = 0 at which something was seen, and y_t elsewhere; b a stationary
-    two-state chain with P(b_t = 1) = p_c whose runs of ones have the mean length ``run_length``.  Before its first value the
-    sensor cannot be stuck.  A missing observation stays missing.  Observations are [R, T, dy], all coordinates of a time stuck
-    together.  The error of a stuck sensor depends on where the state has gone since: it has no law of its own.
+    y'_t = y_s where b_t = 1, s < t the last time with b_s = 0 and an observation, and y_t
+    elsewhere; b is a stationary two-state chain with P(b_t = 1) = p_c and runs of ones of
+    mean length ``run_length``.  Before its first value the sensor cannot be stuck.  A
+    missing observation stays missing.  Observations are [R, T, dy]; all coordinates of a
+    time are stuck together.  The error of a stuck sensor depends on the state's motion
+    since time s: it has no law of its own.
 
-    Source: Balaban et al. (2009), of frozen sensors."""
+    Source: Balaban et al. (2009), of frozen sensors.
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
     probability: Probability
@@ -40,7 +43,8 @@ class SensorStuck(Contamination):
         """A copy of the observations [R, T, dy] with the last value in the place of those when it is stuck."""
         y = clean.y
         u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
-        stuck, seen = bursts(u, self.probability, self.run_length), ~y.isnan().any(-1)
+        stuck = bursts(u, self.probability, self.run_length)
+        seen = ~y.isnan().any(-1)
         times = torch.arange(y.shape[1], device=y.device).expand_as(stuck)
         last = torch.where(seen & ~stuck, times, -1).cummax(1).values  # [R, T]
         repeated = y.gather(1, last.clamp_min(0).unsqueeze(-1).expand_as(y))

@@ -48,8 +48,14 @@ class StudentTOutliers(Contamination):
         y = clean.y
         wide = (*y.shape[:2], 1 if self.shared else y.shape[2])
         # In float64 whatever the setting: the last of the tail lies beyond what 24 bits of a uniform reach.
-        hit = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=torch.float64) < self.probability
-        u, v = (torch.rand(wide, generator=rng.attack, device=y.device, dtype=torch.float64) for _ in range(2))
+        hit = (
+            torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=torch.float64)
+            < self.probability
+        )
+        u, v = (
+            torch.rand(wide, generator=rng.attack, device=y.device, dtype=torch.float64)
+            for _ in range(2)
+        )
         tau = student_t(1 - u, v, self.df)
         if self.mode == "add":
             base = y
@@ -69,12 +75,14 @@ class StudentTOutliers(Contamination):
         """
         if self.mode == "add" or self.shared:
             key = "mode=replace" if self.mode == "add" else "shared=false"
-            raise Misfit(f"attacker={self.name}: the density of the corrupted noise is not known; set attacker.{key}")
-        gaussian = torch.distributions.MultivariateNormal(Sigma.new_zeros(Sigma.shape[-1]), Sigma, validate_args=False)
+            raise Misfit(
+                f"attacker={self.name}: the density of the corrupted noise is not known; set attacker.{key}"
+            )
+        gaussian = torch.distributions.MultivariateNormal(
+            Sigma.new_zeros(Sigma.shape[-1]), Sigma, validate_args=False
+        )
         heavy = torch.distributions.StudentT(self.df, 0.0, self.scale, validate_args=False)
         rate = torch.as_tensor(self.probability).to(deviation)
-        clean, corrupted = (
-            (1 - rate).log() + gaussian.log_prob(deviation),
-            rate.log() + heavy.log_prob(deviation).sum(-1),
-        )
+        clean = (1 - rate).log() + gaussian.log_prob(deviation)
+        corrupted = rate.log() + heavy.log_prob(deviation).sum(-1)
         return torch.logaddexp(clean, corrupted)

@@ -19,12 +19,14 @@ from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Victim
 from components.registry import register
 
-FIRST, SHRINK, LEAST = 0.22, 0.03, 0.06  # lengths of the periods between checkpoints, as shares of the steps
+FIRST = 0.22
+SHRINK = 0.03
+LEAST = 0.06  # lengths of the periods between checkpoints, as shares of the steps
 
 
 @dataclass
 class ClimbState:
-    """Where the rows of a climb are, and what they have gained since the last checkpoint."""
+    """Positions of the rows of an ascent and their gains since the last checkpoint."""
 
     here: Tensor  # [B, D]
     last: Tensor  # [B, D]
@@ -39,25 +41,29 @@ class ClimbState:
     gains: Tensor  # steps since then that raised the loss [B]
 
     def of(self, rows: Tensor) -> ClimbState:
-        """That of some of the rows."""
+        """The state restricted to some of the rows."""
         return ClimbState(**{name: value[rows] for name, value in vars(self).items()})
 
 
 @register("attacker", "apgd")
 class APGD(Targeted, Evasion):
-    """Auto-PGD: projected gradient ascent with momentum whose step size halves itself where a row gains too little.
+    """Auto-PGD: projected gradient ascent with momentum and an adaptive step size.
 
-    z = Π(x_k + η u(∇f(x_k))),  x_{k+1} = Π(x_k + α(z − x_k) + (1 − α)(x_k − x_{k−1})),  η_0 = 2ε, α = ``momentum``; f = −J.
-    At checkpoints w_j = ⌈p_j ``steps``⌉, p_1 = 0.22, p_{j+1} = p_j + max(p_j − p_{j−1} − 0.03, 0.06), η is halved and the row
-    goes back to its best point if fewer than ``rho`` of the steps since w_{j−1} raised f, or if neither η nor max f has
-    changed since.  With ``n_targets`` = K each row is led, climb by climb, towards each of the K most likely classes but the
-    true one, by the targeted difference-of-logits ratio where ``criterion`` is dlr; success is any wrong class.  f is
+    z = Π(x_k + η u(∇f(x_k))),  x_{k+1} = Π(x_k + α(z − x_k) + (1 − α)(x_k − x_{k−1})),
+    η_0 = 2ε, α = ``momentum``; f = −J.
+    At checkpoints w_j = ⌈p_j ``steps``⌉, p_1 = 0.22,
+    p_{j+1} = p_j + max(p_j − p_{j−1} − 0.03, 0.06), η is halved and the row returns to its
+    best point if fewer than ``rho`` of the steps since w_{j−1} raised f, or if neither η
+    nor max f has changed since.  With ``n_targets`` = K each row is led, ascent by ascent,
+    towards each of the K most likely classes except the true one, by the targeted
+    difference-of-logits ratio if ``criterion`` is dlr; any wrong class is a success.  f is
     compared by its order, which a confident network does not flatten.  x [B, D], y [B, T].
 
     Raises:
         Misfit: the victim has no gradient in its input.
 
-    Source: Croce and Hein (2020), Algorithm 1, eqs (6) and (7)."""
+    Source: Croce and Hein (2020), Algorithm 1, eqs (6) and (7).
+    """
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
@@ -79,7 +85,8 @@ class APGD(Targeted, Evasion):
         return self.expectation
 
     def follows(self) -> Criterion:
-        return "margin" if self.criterion == "dlr" and self.n_targets else self.criterion  # two classes have a margin
+        # two classes have a margin
+        return "margin" if self.criterion == "dlr" and self.n_targets else self.criterion
 
     def iterates(self) -> bool:
         return self.target is None and self.steps > 1
@@ -91,12 +98,15 @@ class APGD(Targeted, Evasion):
         if eps == 0:
             return x.clone()
         stop = self.stop_when_broken and not victim.wavers(x)
-        labels, victim = self.labels(y), victim.soften()
+        labels = self.labels(y)
+        victim = victim.soften()
         others = self._others(victim, x, y, rng.attack)
-        best, peak = x.clone(), x.new_full((len(x),), -torch.inf)
+        best = x.clone()
+        peak = x.new_full((len(x),), -torch.inf)
         done = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for climb, other in enumerate(other for other in others for _ in range(self.restarts)):
-            start = NORMS[self.norm].start(x, eps, rng.attack)  # for all rows: they do not depend on each other
+            # for all rows: they do not depend on each other
+            start = NORMS[self.norm].start(x, eps, rng.attack)
             rows = (~done).nonzero()[:, 0] if stop else torch.arange(len(x), device=x.device)
             if len(rows) == 0:
                 break
@@ -104,12 +114,19 @@ class APGD(Targeted, Evasion):
             ended, loss, broken = self._climb(
                 victim, x[rows], start[rows], labels[rows], towards, rng.attack, eps, stop
             )
-            better = (broken & ~done[rows]) | ((broken == done[rows]) & (loss > peak[rows])) | (climb == 0)
-            best[rows[better]], peak[rows[better]] = ended[better], loss[better]
+            better = (
+                (broken & ~done[rows])
+                | ((broken == done[rows]) & (loss > peak[rows]))
+                | (climb == 0)
+            )
+            best[rows[better]] = ended[better]
+            peak[rows[better]] = loss[better]
             done[rows] |= broken
         return best
 
-    def _others(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Sequence[Tensor | None]:
+    def _others(
+        self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator
+    ) -> Sequence[Tensor | None]:
         """The classes [B, T] that rows are led to, climb by climb; None: any."""
         if self.n_targets is None or self.target_class is not None:
             return [None]
@@ -127,38 +144,59 @@ class APGD(Targeted, Evasion):
         eps: float,
         stop: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Where each row ends (its point of largest f, or the first that is broken), f there, and whether it is broken."""
+        """Final point of each row, f at that point, and whether the row is broken.
+
+        The final point is the point of largest f, or the first that is broken.
+        """
         sign = -1.0 if self.target_class is None else 1.0  # f = sign J
-        steepest, ball = NORMS[self.norm].steepest, room(self.norm, x, eps, victim.bounds)
+        steepest = NORMS[self.norm].steepest
+        ball = room(self.norm, x, eps, victim.bounds)
 
         def look(at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             answer = victim.answer(at, labels, generator, self.criterion, towards=towards)
             predictive = answer.predictive
-            own = RANKS[self.criterion](soften_logits(predictive), labels) if towards is None else answer.objective
+            own = (
+                RANKS[self.criterion](soften_logits(predictive), labels)
+                if towards is None
+                else answer.objective
+            )
             return (
                 sign * own,
                 sign * answer.gradient,
                 is_misclassified(predictive, labels) == (self.target_class is None),
             )
 
-        ended, peak = x.clone(), x.new_zeros(len(x))
+        ended = x.clone()
+        peak = x.new_zeros(len(x))
         done = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         rows = torch.arange(len(x), device=x.device)  # those still climbing
         here = ball.hold(x + start)
         loss, gradient, broken = look(here)
         eta = torch.full_like(loss, 2 * eps)
-        p = ClimbState(here, here, loss, gradient, here, gradient, loss, eta, eta, loss, torch.zeros_like(loss))
-        checkpoints, before = _checkpoints(self.steps), 0
+        p = ClimbState(
+            here, here, loss, gradient, here, gradient, loss, eta, eta, loss, torch.zeros_like(loss)
+        )
+        checkpoints = _checkpoints(self.steps)
+        before = 0
         for k in range(1, self.steps + 1):
             if stop and bool(broken.any()):
-                ended[rows[broken]], peak[rows[broken]], done[rows[broken]] = p.here[broken], p.loss[broken], True
+                ended[rows[broken]] = p.here[broken]
+                peak[rows[broken]] = p.loss[broken]
+                done[rows[broken]] = True
                 going = ~broken
-                rows, labels, ball, p = rows[going], labels[going], ball.of(going), p.of(going)
+                rows = rows[going]
+                labels = labels[going]
+                ball = ball.of(going)
+                p = p.of(going)
                 towards = None if towards is None else towards[going]
                 if len(rows) == 0:
                     return ended, peak, done
             z = ball.hold(p.here + p.eta[:, None] * steepest(p.gradient))
-            moved = z if k == 1 else p.here + self.momentum * (z - p.here) + (1 - self.momentum) * (p.here - p.last)
+            moved = (
+                z
+                if k == 1
+                else p.here + self.momentum * (z - p.here) + (1 - self.momentum) * (p.here - p.last)
+            )
             moved = ball.hold(moved.clone())
             loss, gradient, broken = look(moved)
             up = loss > p.peak
@@ -166,7 +204,10 @@ class APGD(Targeted, Evasion):
             p.best = torch.where(up[:, None], moved, p.best)
             p.best_gradient = torch.where(up[:, None], gradient, p.best_gradient)
             p.peak = torch.where(up, loss, p.peak)
-            p.last, p.here, p.loss, p.gradient = p.here, moved, loss, gradient
+            p.last = p.here
+            p.here = moved
+            p.loss = loss
+            p.gradient = gradient
             if k in checkpoints and not (stop and bool(broken.all())):
                 _halve(p, self.rho * (k - before), ~broken if stop else torch.ones_like(broken))
                 before = k
@@ -190,7 +231,9 @@ def _halve(p: ClimbState, enough: float, going: Tensor) -> None:
 
 def _checkpoints(steps: int) -> set[int]:
     """⌈p_j N⌉ of the shares p_j up to 1."""
-    last, share, out = 0.0, FIRST, set()
+    last = 0.0
+    share = FIRST
+    out = set()
     while share <= 1 + 1e-9:
         out.add(math.ceil(share * steps - 1e-9))
         last, share = share, share + max(share - last - SHRINK, LEAST)

@@ -1,4 +1,4 @@
-"""What gradient attacks inside a ball declare in common, and how their declarations become a climb of ``loop``."""
+"""Common keys of gradient attacks inside a ball, and the ``loop`` ascents they define."""
 
 from __future__ import annotations
 
@@ -33,7 +33,14 @@ class GradientAscent(Targeted):
 
     def ascent(self) -> Ascent:
         """How this attack climbs."""
-        one = Ascent(self.norm, 1, 1.0, target=self.target_class, criterion=self.criterion, stop_when_broken=False)
+        one = Ascent(
+            self.norm,
+            1,
+            1.0,
+            target=self.target_class,
+            criterion=self.criterion,
+            stop_when_broken=False,
+        )
         return replace(one, precision=self.precision)
 
     def measure(self) -> NormName:
@@ -62,8 +69,12 @@ class Steps(BaseModel):
     stop_when_broken: bool
 
     def relentless(self) -> Self:
-        return self.model_copy(update={"stop_when_broken": False}) if self.stop_when_broken else self
+        return (
+            self.model_copy(update={"stop_when_broken": False}) if self.stop_when_broken else self
+        )
 
     def several(self, one: Ascent) -> Ascent:
         """The climb of an attack with the steps that are declared here."""
-        return replace(one, steps=self.steps, step_size=self.step_size, stop_when_broken=self.stop_when_broken)
+        return replace(
+            one, steps=self.steps, step_size=self.step_size, stop_when_broken=self.stop_when_broken
+        )

@@ -16,7 +16,9 @@ from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Victim
 from components.registry import register
 
-B1, B2, TINY = 0.9, 0.999, 1e-8  # of Adam, Kingma and Ba (2015)
+B1 = 0.9
+B2 = 0.999
+TINY = 1e-8  # of Adam, Kingma and Ba (2015)
 
 
 @register("attacker", "cw")
@@ -61,16 +63,23 @@ class CarliniWagner(Targeted, Evasion):
         if eps == 0:
             return x.clone()
         labels = self.labels(y)
-        low, high = torch.zeros_like(x[:, 0]), torch.full_like(x[:, 0], torch.inf)
-        c = self.c * temper(victim.answers(x, torch.Generator(x.device).manual_seed(0)).logits)  # [B]
-        best, shortest = x.clone(), torch.full_like(low, torch.inf)
+        low = torch.zeros_like(x[:, 0])
+        high = torch.full_like(x[:, 0], torch.inf)
+        # [B]
+        c = self.c * temper(victim.answers(x, torch.Generator(x.device).manual_seed(0)).logits)
+        best = x.clone()
+        shortest = torch.full_like(low, torch.inf)
         rows = torch.arange(len(x), device=x.device)
         for _ in range(self.searches):
-            found, length, last = self._descend(victim, x[rows], labels[rows], c[rows], rng.attack, eps)
+            found, length, last = self._descend(
+                victim, x[rows], labels[rows], c[rows], rng.attack, eps
+            )
             won = length.isfinite()
             shorter = length < shortest[rows]
             never = ~won & shortest[rows].isinf()
-            best[rows] = torch.where(shorter[:, None], found, torch.where(never[:, None], last, best[rows]))
+            best[rows] = torch.where(
+                shorter[:, None], found, torch.where(never[:, None], last, best[rows])
+            )
             shortest[rows] = torch.minimum(length, shortest[rows])
             high[rows] = torch.where(won, torch.minimum(high[rows], c[rows]), high[rows])
             low[rows] = torch.where(won, low[rows], torch.maximum(low[rows], c[rows]))
@@ -81,13 +90,22 @@ class CarliniWagner(Targeted, Evasion):
         return victim.clip(x + NORMS["l2"].project(best - x, eps))
 
     def _descend(
-        self, victim: Victim, x: Tensor, y: Tensor, c: Tensor, generator: torch.Generator, eps: float
+        self,
+        victim: Victim,
+        x: Tensor,
+        y: Tensor,
+        c: Tensor,
+        generator: torch.Generator,
+        eps: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Adam from x at the prices c [B]: the shortest success (where one is), its length (else ∞), the last point."""
         sign = 1.0 if self.target is None else -1.0  # of the margin that is to fall
         w = _inverse(victim, x, self.shrink)
-        m, v = torch.zeros_like(w), torch.zeros_like(w)
-        best, shortest, last = x.clone(), torch.full_like(c, torch.inf), x.clone()
+        m = torch.zeros_like(w)
+        v = torch.zeros_like(w)
+        best = x.clone()
+        shortest = torch.full_like(c, torch.inf)
+        last = x.clone()
         rows = torch.arange(len(x), device=x.device)
         for step in range(1, self.steps + 2):  # the last pass only looks where the last step led
             at, slope = _image(victim, w[rows])
@@ -96,7 +114,8 @@ class CarliniWagner(Targeted, Evasion):
             length = (at - x[rows]).norm(dim=1)
             success = answer.broken if self.target is None else ~answer.broken
             success = success & (margin <= -self.kappa) & (length < shortest[rows])
-            best[rows[success]], shortest[rows[success]] = at[success], length[success]
+            best[rows[success]] = at[success]
+            shortest[rows[success]] = length[success]
             last[rows] = at
             going = shortest[rows] > eps
             if step > self.steps or not bool(going.any()):
@@ -106,7 +125,9 @@ class CarliniWagner(Targeted, Evasion):
             rows = rows[going]
             m[rows] = B1 * m[rows] + (1 - B1) * gradient
             v[rows] = B2 * v[rows] + (1 - B2) * gradient.square()
-            w[rows] -= self.lr * (m[rows] / (1 - B1**step)) / ((v[rows] / (1 - B2**step)).sqrt() + TINY)
+            w[rows] -= (
+                self.lr * (m[rows] / (1 - B1**step)) / ((v[rows] / (1 - B2**step)).sqrt() + TINY)
+            )
         return best, shortest, last
 
 
@@ -120,7 +141,10 @@ def _image(victim: Victim, w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _inverse(victim: Victim, x: Tensor, shrink: float) -> Tensor:
-    """w of x; ``shrink`` keeps a coordinate at a bound, whose w is infinite, from having no gradient."""
+    """w as a function of x.
+
+    ``shrink`` gives a coordinate at a bound, where w is infinite, a gradient.
+    """
     if victim.bounds is None:
         return x.clone()
     low, high = victim.bounds

@@ -19,17 +19,21 @@ TINY = 1e-12  # a class whose score does not change with the input is never the 
 
 @register("attacker", "deepfool")
 class DeepFool(Evasion):
-    """DeepFool: steps to the nearest boundary of the linearised classifier until the class changes, capped at ε.
+    """DeepFool: steps to the nearest linearised decision boundary until the class changes.
 
-    With f_k = log p(k|x), w_k = ∇f_k − ∇f_y and g_k = f_k − f_y:  l = argmin_k |g_k|/‖w_k‖_q,
-    r = |g_l|/‖w_l‖₂² w_l (L2, q = 2) or |g_l|/‖w_l‖₁ sign(w_l) (L∞, q = 1),  x_{i+1} = clip(x_i + r);
-    x' = clip(x + Π_{‖·‖≤ε}((1 + η) Σ_i r_i)).  Differences of log-probabilities of a softmax are those of its logits.  Rows
-    that are misclassified already stay.  Of several tasks, the nearest boundary of any.  x [B, D], y [B, T].
+    The perturbation is capped at ε.  With f_k = log p(k|x), w_k = ∇f_k − ∇f_y and
+    g_k = f_k − f_y:  l = argmin_k |g_k|/‖w_k‖_q,
+    r = |g_l|/‖w_l‖₂² w_l (L2, q = 2) or |g_l|/‖w_l‖₁ sign(w_l) (L∞, q = 1),
+    x_{i+1} = clip(x_i + r);  x' = clip(x + Π_{‖·‖≤ε}((1 + η) Σ_i r_i)).
+    For a softmax, differences of log-probabilities are differences of its logits.  Rows
+    that are already misclassified stay unchanged.  With several tasks, the nearest boundary
+    of any task counts.  x [B, D], y [B, T].
 
     Raises:
         Misfit: the victim has no gradient in its input.
 
-    Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3."""
+    Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3.
+    """
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
@@ -72,11 +76,18 @@ class DeepFool(Evasion):
         g = f - f.gather(-1, label)
         w = slope - slope.gather(2, label.unsqueeze(-1).expand(-1, -1, -1, slope.shape[-1]))
         power = scale(w)  # that of g and w cancels out, but squares of small entries would be 0
-        w, g = w / power, g / power.squeeze(-1)
+        w = w / power
+        g = g / power.squeeze(-1)
         length = w.norm(dim=-1) if self.norm == "l2" else w.abs().sum(-1)  # ‖w‖_q [B, T, C]
-        other = torch.ones_like(g, dtype=torch.bool).scatter(-1, label, False) & (y >= 0).unsqueeze(-1)
-        distance = torch.where(other & (length > TINY), g.abs() / length.clamp_min(TINY), torch.inf).flatten(1)
+        other = torch.ones_like(g, dtype=torch.bool).scatter(-1, label, False) & (y >= 0).unsqueeze(
+            -1
+        )
+        distance = torch.where(
+            other & (length > TINY), g.abs() / length.clamp_min(TINY), torch.inf
+        ).flatten(1)
         best, nearest = distance.min(1)
         w = w.flatten(1, 2)[torch.arange(len(x), device=x.device), nearest]  # [B, D]
-        direction = w / w.norm(dim=1, keepdim=True).clamp_min(TINY) if self.norm == "l2" else w.sign()
+        direction = (
+            w / w.norm(dim=1, keepdim=True).clamp_min(TINY) if self.norm == "l2" else w.sign()
+        )
         return torch.where(best.isfinite(), best, 0.0).unsqueeze(1) * direction

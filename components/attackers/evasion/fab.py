@@ -71,13 +71,16 @@ class FAB(Evasion):
         """The nearest broken point of each row, x itself where none within ε is found, and how far it is (else ∞).
 
         Without a ball, ε = ∞, the search goes on until its steps are spent."""
-        size, wrong = NORMS[self.norm].size, victim.broken(x, y, generator)
-        nearest, length = x.clone(), torch.where(wrong, 0.0, torch.full_like(x[:, 0], torch.inf))
+        size = NORMS[self.norm].size
+        wrong = victim.broken(x, y, generator)
+        nearest = x.clone()
+        length = torch.where(wrong, 0.0, torch.full_like(x[:, 0], torch.inf))
         with torch.no_grad():
             others = next_classes(victim.answers(x, generator), y, self.n_targets)
         for restart in range(self.restarts):
             for other in others:
-                start = NORMS[self.norm].start(x, 1.0, generator)  # for all rows: none depends on another
+                # for all rows: none depends on another
+                start = NORMS[self.norm].start(x, 1.0, generator)
                 rows = (length > (0 if eps == float("inf") else eps)).nonzero()[:, 0]
                 if len(rows) == 0:
                     return nearest, length
@@ -87,7 +90,8 @@ class FAB(Evasion):
                     here = victim.clip(here + radius.unsqueeze(1) * start[rows])
                 found, far = self._descend(victim, x[rows], y[rows], other[rows], here, generator)
                 better = far < length[rows]
-                nearest[rows[better]], length[rows[better]] = found[better], far[better]
+                nearest[rows[better]] = found[better]
+                length[rows[better]] = far[better]
         low = x.clone()  # not broken
         for _ in range(self.final_steps):
             rows = (length.isfinite() & (length > 0)).nonzero()[:, 0]
@@ -99,11 +103,19 @@ class FAB(Evasion):
         return nearest, length
 
     def _descend(
-        self, victim: Victim, x: Tensor, y: Tensor, other: Tensor, here: Tensor, generator: torch.Generator
+        self,
+        victim: Victim,
+        x: Tensor,
+        y: Tensor,
+        other: Tensor,
+        here: Tensor,
+        generator: torch.Generator,
     ) -> tuple[Tensor, Tensor]:
         """The nearest broken point on the way of each row from ``here`` [B, D], and its distance from x (∞ where none is)."""
-        size, plane = NORMS[self.norm].size, (victim.bounds, self.norm)
-        nearest, length = x.clone(), torch.full_like(x[:, 0], torch.inf)
+        size = NORMS[self.norm].size
+        plane = (victim.bounds, self.norm)
+        nearest = x.clone()
+        length = torch.full_like(x[:, 0], torch.inf)
         for _ in range(self.steps):
             answer = victim.answer(here, y, generator, "margin", towards=other)
             power = scale(answer.gradient)
@@ -111,9 +123,16 @@ class FAB(Evasion):
             b = answer.objective / power.squeeze(1) - (w * here).sum(1)
             near = project_to_plane(here, w, b, *plane) - here
             back = project_to_plane(x, w, b, *plane) - x
-            one, two = size(near), size(back)
-            share = (one / (one + two).clamp_min(torch.finfo(x.dtype).tiny)).clamp_max(self.alpha_max).unsqueeze(1)
-            moved = (1 - share) * (here + self.overshoot * near) + share * (x + self.overshoot * back)
+            one = size(near)
+            two = size(back)
+            share = (
+                (one / (one + two).clamp_min(torch.finfo(x.dtype).tiny))
+                .clamp_max(self.alpha_max)
+                .unsqueeze(1)
+            )
+            moved = (1 - share) * (here + self.overshoot * near) + share * (
+                x + self.overshoot * back
+            )
             here = victim.clip(moved)
             broken = victim.broken(here, y, generator)
             far = size(here - x)

@@ -11,9 +11,13 @@ from components.attackers.norms import NORMS, gaussian
 from components.contracts.victim import Criterion, NormName, Victim
 
 
-def beta_sizes(rows: Tensor, largest: float, shapes: Sequence[float], generator: torch.Generator) -> Tensor:
+def beta_sizes(
+    rows: Tensor, largest: float, shapes: Sequence[float], generator: torch.Generator
+) -> Tensor:
     """ε ~ largest · Beta(shapes), one for each row of ``rows`` [B, D]: [B, 1]."""
-    both = torch.tensor(list(shapes), dtype=torch.float64, device=generator.device).expand(len(rows), 2)
+    both = torch.tensor(list(shapes), dtype=torch.float64, device=generator.device).expand(
+        len(rows), 2
+    )
     gamma = torch._standard_gamma(both, generator=generator)
     share = gamma[:, :1] / gamma.sum(1, keepdim=True).clamp_min(torch.finfo(gamma.dtype).tiny)
     return largest * share.to(rows)
@@ -38,22 +42,29 @@ def langevin(
     norm: NormName = "linf",
     margin: Tensor | None = None,
 ) -> Tensor:
-    """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x J(x_t) + N(0, 2 ε τ I))), rows with their own ε [B, 1] and T [B].
+    """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x J(x_t) + N(0, 2 ε τ I))).
 
-    Π holds x_t within ``radius`` of x in the norm (None: nowhere but in the bounds).  J is log p(y|x), or the victim's
-    margin for the rows of ``margin`` [B] bool.  τ = 1 is the equation as printed, whose noise of standard deviation √(2ε)
-    is far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row all of whose labels are missing (y < 0) stays.
+    Each row has its own ε [B, 1] and T [B].  Π holds x_t within ``radius`` of x in the norm
+    (None: no ball, only the bounds).  J is log p(y|x), or the victim's margin for the rows
+    of ``margin`` [B] bool.  τ = 1 is the equation as printed, with noise of standard
+    deviation √(2ε), far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row
+    in which all labels are missing (y < 0) stays unchanged.
 
-    Source: Gallego (2021), eq. (3.14)."""
-    at, victim = x.clone(), victim.soften()
+    Source: Gallego (2021), eq. (3.14).
+    """
+    at = x.clone()
+    victim = victim.soften()
     for t in range(int(steps.max()) if len(steps) else 0):
         rows = (steps > t).nonzero()[:, 0]  # those that are done drop out
-        here, eps = at[rows], step_size[rows]
+        here = at[rows]
+        eps = step_size[rows]
         if temperature > 0:
             # Noise for all rows: what a row is given does not depend on how long the others go on.
             noise = gaussian(x, generator)
         rule: Criterion = "cross_entropy" if margin is None else "margin"
-        gradient = victim.input_gradient(here, y[rows], generator, rule, None if margin is None else margin[rows])
+        gradient = victim.input_gradient(
+            here, y[rows], generator, rule, None if margin is None else margin[rows]
+        )
         moved = here - eps * gradient.sign()  # eq. (3.14)
         if temperature > 0:
             moved = moved + (2 * temperature * eps).sqrt() * noise[rows]

@@ -31,12 +31,16 @@ class Ascent:
     restarts: int = 1
     momentum: float = 0.0
     target: Target = None  # class that an attack wants to be predicted; None: any but the true one
-    criterion: Criterion = "cross_entropy"  # what is lowered for the true class, or raised for the target
+    # what is lowered for the true class, or raised for the target
+    criterion: Criterion = "cross_entropy"
     stop_when_broken: bool = True
-    precision: Precision = "full"  # of gradients; whether a row is broken is judged in full precision
+    # of gradients; whether a row is broken is judged in full precision
+    precision: Precision = "full"
 
 
-def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent) -> Tensor:
+def ascend(
+    victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
+) -> Tensor:
     """x' of the smallest J(y, x') (or the largest J(target, x')) that the ascent finds with ‖x' − x‖ ≤ ε.
 
     δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x J(y, x + δ);  J is log p(y|x) or another criterion, u the
@@ -56,10 +60,16 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # there is nothing to compare with
         return _climb(victim, x, labels, generator, eps, how)[0]
-    best, loss, done = x.clone(), x.new_full((len(x),), -torch.inf), torch.zeros(len(x), dtype=torch.bool)
+    best = x.clone()
+    loss = x.new_full((len(x),), -torch.inf)
+    done = torch.zeros(len(x), dtype=torch.bool)
     done = done.to(x.device)
     for restart in range(how.restarts):
-        rows = (~done).nonzero()[:, 0] if how.stop_when_broken else torch.arange(len(x), device=x.device)
+        rows = (
+            (~done).nonzero()[:, 0]
+            if how.stop_when_broken
+            else torch.arange(len(x), device=x.device)
+        )
         if len(rows) == 0:
             break
         found, value, broken = _climb(victim, x[rows], labels[rows], generator, eps, how)
@@ -68,13 +78,14 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
         if restart == 0:
             better = torch.ones_like(better)
         chosen = rows[better]
-        best[chosen], loss[chosen] = found[better], value[better]
+        best[chosen] = found[better]
+        loss[chosen] = value[better]
         done[chosen] |= broken[better]
     return best
 
 
 def multiplies(precision: Precision) -> bool:
-    """Whether the CPU multiplies numbers of that format itself."""
+    """True if the CPU supports multiplication in that format natively."""
     return precision == "full" or torch.cpu._is_avx512_bf16_supported()
 
 
@@ -82,29 +93,43 @@ def _climb(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One restart: where each row ended, its loss there and whether it is broken."""
-    norm, towards = NORMS[how.norm], 1.0 if how.target is not None else -1.0
+    norm = NORMS[how.norm]
+    towards = 1.0 if how.target is not None else -1.0
     start = x + norm.start(x, eps, generator) if how.random_start else x.clone()
-    ended, loss = torch.empty_like(x), x.new_zeros(len(x))
+    ended = torch.empty_like(x)
+    loss = x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    rows = torch.arange(len(x), device=x.device)  # those still climbing: where they are, may go, and what they know
-    here, labels, where = victim.clip(start), y, room(how.norm, x, eps, victim.bounds)
+    # those still climbing: where they are, may go, and what they know
+    rows = torch.arange(len(x), device=x.device)
+    here = victim.clip(start)
+    labels = y
+    where = room(how.norm, x, eps, victim.bounds)
     average = torch.zeros_like(x) if how.momentum > 0 else x[:, :0]
     for _ in range(how.steps):
         if how.stop_when_broken:
             answer = victim.answer(here, labels, generator, how.criterion, aim=how.target is None)
-            gradient, there = answer.gradient, answer.broken if how.target is None else ~answer.broken
+            gradient = answer.gradient
+            there = answer.broken if how.target is None else ~answer.broken
             if bool(there.any()):
-                ended[rows], loss[rows], broken[rows] = here, towards * answer.objective, there
+                ended[rows] = here
+                loss[rows] = towards * answer.objective
+                broken[rows] = there
                 moving = ~there
-                rows, here, labels, where = rows[moving], here[moving], labels[moving], where.of(moving)
-                gradient, average = gradient[moving], average[moving]
+                rows = rows[moving]
+                here = here[moving]
+                labels = labels[moving]
+                where = where.of(moving)
+                gradient = gradient[moving]
+                average = average[moving]
                 if len(rows) == 0:
                     return ended, loss, broken
         else:  # nobody asks on the way
             gradient = victim.input_gradient(here, labels, generator, how.criterion)
         if how.momentum > 0:
             gradient = gradient / scale(gradient)
-            average = how.momentum * average + gradient / gradient.abs().sum(1, keepdim=True).clamp_min(1.0)
+            average = how.momentum * average + gradient / gradient.abs().sum(
+                1, keepdim=True
+            ).clamp_min(1.0)
             gradient = average
         # The directions are odd: the way up is that of the gradient, or the opposite one.
         here = where.hold(here.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps))

@@ -33,4 +33,6 @@ class PGD(GradientAscent, Steps, Evasion):
     restarts: PositiveInt
 
     def ascent(self) -> Ascent:
-        return replace(self.several(super().ascent()), random_start=self.random_start, restarts=self.restarts)
+        return replace(
+            self.several(super().ascent()), random_start=self.random_start, restarts=self.restarts
+        )

@@ -17,12 +17,14 @@ from components.registry import register
 
 @register("attacker", "random_noise")
 class RandomNoise(Evasion):
-    """Points drawn uniformly from the ball, the control that every attack with a gradient has to beat.
+    """Uniform random points of the ball: the control that every gradient attack has to beat.
 
-    x' = clip(x + δ), δ ~ U(‖δ‖ ≤ ε); of ``repeats`` draws a row keeps the first that is misclassified, else the last.
-    It asks for predicted labels alone, one query a draw.  x [B, D], y [B, T].
+    x' = clip(x + δ), δ ~ U(‖δ‖ ≤ ε); a row keeps the first of ``repeats`` draws that is
+    misclassified, otherwise the last.  The attack queries predicted labels only, one query
+    per draw.  x [B, D], y [B, T].
 
-    Source: Carlini et al. (2019), section 4.3."""
+    Source: Carlini et al. (2019), section 4.3.
+    """
 
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
@@ -34,7 +36,8 @@ class RandomNoise(Evasion):
         return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found, left = x.clone(), torch.arange(len(x), device=x.device)
+        found = x.clone()
+        left = torch.arange(len(x), device=x.device)
         for repeat in range(self.repeats):
             # Noise for all rows: what a row is given does not depend on which others are broken already.
             delta = NORMS[self.norm].start(x, eps, rng.attack)

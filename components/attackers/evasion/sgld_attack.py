@@ -18,17 +18,19 @@ from components.registry import register
 
 @register("attacker", "sgld_attack")
 class SGLDAttack(Evasion):
-    """Samples perturbations from regions of large loss by noisy sign steps of uncertain size, number and kind.
+    """Samples perturbations of large loss by noisy sign steps of random size, number and kind.
 
-    x_{t+1} = x_t − α sign ∇_x J(x_t) + N(0, 2ατ),  t = 1, …, T;  every row draws α = step_size · ε · Beta(a, b),
-    T ~ Poisson(steps) and J = log p(y|x) or, with probability ``margin``, the logits' margin of Carlini and Wagner.  With
-    ``project`` every x_t is held inside ‖x_t − x‖ ≤ ε.  τ = 1 is (3.14) as printed, whose α is called ε there.
-    x [B, D], y [B, T].
+    x_{t+1} = x_t − α sign ∇_x J(x_t) + N(0, 2ατ),  t = 1, …, T;  every row draws
+    α = step_size · ε · Beta(a, b), T ~ Poisson(steps) and J = log p(y|x) or, with
+    probability ``margin``, the logits' margin of Carlini and Wagner.  With ``project``
+    every x_t is held inside ‖x_t − x‖ ≤ ε.  τ = 1 is (3.14) as printed, in which α is
+    called ε.  x [B, D], y [B, T].
 
     Raises:
         Misfit: the victim has no gradient in its input.
 
-    Source: Gallego (2021), eq. (3.14)."""
+    Source: Gallego (2021), eq. (3.14).
+    """
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
@@ -69,8 +71,14 @@ class SGLDAttack(Evasion):
             margin=margin,
         )
 
-    def draw(self, x: Tensor, generator: torch.Generator, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-        """What each row of x is uncertain about: T [B], α [B] and whether it follows the margin [B] bool."""
+    def draw(
+        self, x: Tensor, generator: torch.Generator, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Random quantities of each row of x.
+
+        Returns:
+            T [B], α [B] and whether the row follows the margin [B] bool.
+        """
         steps = poisson_steps(x, self.steps, generator).to(x.dtype)
         alpha = beta_sizes(x, self.step_size * eps, [self.beta_a, self.beta_b], generator)[:, 0]
         u = torch.rand(len(x), generator=generator, dtype=torch.float64, device=x.device)

@@ -15,19 +15,22 @@ from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
 
-HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)  # of 10,000 queries: where the squares' area halves
+# of 10,000 queries: where the squares' area halves
+HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 
 
 @register("attacker", "square")
 class Square(Targeted, Evasion):
-    """Square attack: random squares of ±ε, kept where they lower the margin of the true class; queries alone, no gradient.
+    """Square attack: random squares of ±ε, kept if they lower the true class's margin.
 
-    δ_0 = ±ε in vertical stripes; at query i a square of side h, h² = p(i) H W, at a random place gets δ = ±ε of one random
-    sign per channel, and stays if log p(y) − max_c log p(c) falls (rises, for a target).  p halves by a schedule over
-    ``queries``.  Where the inputs are no images, a stretch of p(i) D neighbouring inputs takes the square's place.  A
-    broken row asks no more.  x [B, D], y [B, T].
+    It uses queries only, no gradient.  δ_0 = ±ε in vertical stripes; at query i a square of
+    side h, h² = p(i) H W, at a random place gets δ = ±ε of one random sign per channel, and
+    stays if log p(y) − max_c log p(c) falls (rises, for a target).  p halves by a schedule
+    over ``queries``.  If the inputs are not images, a stretch of p(i) D neighbouring inputs
+    replaces the square.  A broken row makes no further queries.  x [B, D], y [B, T].
 
-    Source: Andriushchenko et al. (2020), Algorithms 1 and 2."""
+    Source: Andriushchenko et al. (2020), Algorithms 1 and 2.
+    """
 
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
@@ -49,10 +52,12 @@ class Square(Targeted, Evasion):
             return 2.0 * torch.randint(2, shape, generator=g, device=x.device).to(x) - 1
 
         stripes = signs(len(x), channels, 1, width).expand(-1, -1, height, -1).flatten(1)
-        best, value = x.clone(), self._margin(victim, x, labels, g)  # a query too: what is broken stays as it is
+        best = x.clone()
+        value = self._margin(victim, x, labels, g)  # a query too: what is broken stays as it is
         rows = (value >= 0).nonzero()[:, 0]
         value[rows] = torch.inf  # the stripes are where the search starts, better or not
-        down, across = torch.arange(height, device=x.device)[:, None], torch.arange(width, device=x.device)
+        down = torch.arange(height, device=x.device)[:, None]
+        across = torch.arange(width, device=x.device)
         for query in range(self.queries - 1):
             if len(rows) == 0:
                 break
@@ -61,16 +66,22 @@ class Square(Targeted, Evasion):
             else:
                 h, w = _window(self.p * 0.5 ** _halvings(query, self.queries), height, width)
                 # Places for all rows: what a row is given does not depend on which others are broken already.
-                top = torch.randint(height - h + 1, (len(x), 1, 1), generator=g, device=x.device)[rows]
-                left = torch.randint(width - w + 1, (len(x), 1, 1), generator=g, device=x.device)[rows]
+                top = torch.randint(height - h + 1, (len(x), 1, 1), generator=g, device=x.device)[
+                    rows
+                ]
+                left = torch.randint(width - w + 1, (len(x), 1, 1), generator=g, device=x.device)[
+                    rows
+                ]
                 sign = signs(len(x), channels, 1, 1)[rows]
-                inside = (down >= top) & (down < top + h) & (across >= left) & (across < left + w)  # [b, H, W]
+                # [b, H, W]
+                inside = (down >= top) & (down < top + h) & (across >= left) & (across < left + w)
                 inside = inside.unsqueeze(1).expand(-1, channels, -1, -1).flatten(1)
                 moved = x[rows] + eps * sign.expand(-1, -1, height, width).flatten(1)
                 candidate = victim.clip(torch.where(inside, moved, best[rows]))
             now = self._margin(victim, candidate, labels[rows], g)
             better = now < value[rows]
-            best[rows[better]], value[rows[better]] = candidate[better], now[better]
+            best[rows[better]] = candidate[better]
+            value[rows[better]] = now[better]
             rows = rows[value[rows] >= 0]
         return best
 

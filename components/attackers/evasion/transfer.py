@@ -39,7 +39,8 @@ class Transfer(Evasion):
 
     domain: ClassVar[Domain | None] = None
     knowledge: ClassVar[Knowledge] = "grey box"
-    shares: ClassVar[frozenset[str]] = frozenset({"eps"})  # keys that the attack takes over from here
+    # keys that the attack takes over from here
+    shares: ClassVar[frozenset[str]] = frozenset({"eps"})
 
     attack: Evasion
     surrogate: Model
@@ -75,11 +76,16 @@ class Transfer(Evasion):
         if self._posterior is not None:
             return self
         if not isinstance(problem, Supervised):
-            raise Misfit(f"attacker=transfer: there are no rows to learn from in a {problem.kind} problem")
+            raise Misfit(
+                f"attacker=transfer: there are no rows to learn from in a {problem.kind} problem"
+            )
         own = Apart(rng)
-        n, train = round(self.share * problem.n), problem.train
+        n = round(self.share * problem.n)
+        train = problem.train
         if n == 0:
-            raise Misfit(f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is none; use more")
+            raise Misfit(
+                f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is none; use more"
+            )
         rows = torch.randperm(problem.n, generator=own.data)[:n].to(train.x.device)
         known = replace(problem, train=train.part(rows, 1.0), attacker=None)
         with torch.enable_grad():
@@ -97,7 +103,9 @@ class Transfer(Evasion):
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if self._posterior is None:
-            raise Misfit("attacker=transfer: it has no surrogate yet; with_problem(problem, rng) trains it")
+            raise Misfit(
+                "attacker=transfer: it has no surrogate yet; with_problem(problem, rng) trains it"
+            )
         attack = self.attack.relentless()
         surrogate = victim.aimed_at(self._posterior).facing(attack.expects())
         return attack.perturb(surrogate, x, y, rng, eps)
@@ -113,17 +121,29 @@ def _attacks_in(attack: Evasion) -> Iterator[Evasion]:
 
 
 class Apart:
-    """Streams for the surrogate, all of them derived from the attack stream: they leave those of the run alone."""
+    """Streams for the surrogate, all derived from the attack stream.
+
+    They leave the streams of the run unchanged.
+    """
 
     def __init__(self, rng: Rng):
-        self.replicate, self._rng = rng.replicate, rng
-        self.data, self.init, self.batches = (self.at(name, -1) for name in ("data", "init", "batches"))
-        self.noise, self.evaluation, self.attack = (self.at(name, -1) for name in ("noise", "evaluation", "attack"))
+        self.replicate = rng.replicate
+        self._rng = rng
+        self.data, self.init, self.batches = (
+            self.at(name, -1) for name in ("data", "init", "batches")
+        )
+        self.noise, self.evaluation, self.attack = (
+            self.at(name, -1) for name in ("noise", "evaluation", "attack")
+        )
 
     def at(self, stream: str, index: int) -> torch.Generator:
         """A fresh generator for (stream, index), on the device where a run's own is."""
         generator = self._rng.at("attack", (1 + STREAMS.index(stream)) * APART + 1 + index)
-        return torch.Generator().manual_seed(generator.initial_seed()) if stream in ("data", "init") else generator
+        return (
+            torch.Generator().manual_seed(generator.initial_seed())
+            if stream in ("data", "init")
+            else generator
+        )
 
     def of(self, replicate: int) -> Apart:
         return Apart(self._rng.of(replicate))

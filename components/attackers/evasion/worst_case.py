@@ -22,17 +22,20 @@ KNOWLEDGE: tuple[Knowledge, ...] = ("white box", "grey box", "black box")  # the
 
 @register("attacker", "worst_case")
 class WorstCase(Evasion):
-    """Point-wise worst case over several attacks: every row keeps the strongest result of the members.
+    """Point-wise worst case over several attacks: the strongest result of the members per row.
 
-    x' = argmin_m log p(y|x'_m) over the x'_m of those members that break the row, or of all where none does; ‖x'_m − x‖ ≤ ε
-    for each.  A row counts as robust only where it withstands every member, so that no curve of a member lies below.
-    A security evaluation also has a column for each member, which is what that attack alone would give.
+    x' = argmin_m log p(y|x'_m) over the x'_m of the members that break the row, or of all
+    members if none does; ‖x'_m − x‖ ≤ ε for each.  A row counts as robust only if it
+    withstands every member, so no curve of a member lies below.  A security evaluation also
+    has a column for each member: the result of that attack without the others.
     x [B, D], y [B, T].
 
-    Source: Croce and Hein (2020), section 5."""
+    Source: Croce and Hein (2020), section 5.
+    """
 
     domain: ClassVar[Domain | None] = None
-    shares: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})  # keys that members take over from here
+    # keys that members take over from here
+    shares: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})
     one_threat: ClassVar[bool] = True
 
     norm: NormName
@@ -42,7 +45,8 @@ class WorstCase(Evasion):
     def _comparable(self) -> WorstCase:
         for member in self.members:
             if member.inputs() != self.inputs():
-                one, other = self.members[0], member
+                one = self.members[0]
+                other = member
                 raise ValueError(
                     f"members: {one.name} attacks {one.inputs()} inputs, {other.name} {other.inputs()} ones; take one kind"
                 )
@@ -67,14 +71,16 @@ class WorstCase(Evasion):
             member.check_target(problem, f"{key}.members.{i}")
 
     def knowledge_used(self) -> Knowledge:
-        """What the member knows who knows most."""
+        """Knowledge of the member that knows most."""
         return min((member.knowledge_used() for member in self.members), key=KNOWLEDGE.index)
 
     @property
     def insiders(self) -> WorstCase:
         """The worst case of the members who know most: what is to be no weaker than any attack that knows less."""
         return self.model_copy(
-            update={"members": [m for m in self.members if m.knowledge_used() == self.knowledge_used()]}
+            update={
+                "members": [m for m in self.members if m.knowledge_used() == self.knowledge_used()]
+            }
         )
 
     @property
@@ -83,21 +89,25 @@ class WorstCase(Evasion):
         count = Counter(member.name for member in self.members)
         out: dict[str, Evasion] = {}
         for i, member in enumerate(self.members):
-            own, same = dict(member), [dict(other) for other in self.members if other.name == member.name]
+            own = dict(member)
+            same = [dict(other) for other in self.members if other.name == member.name]
             keys = [k for k in own if len({repr(other[k]) for other in same}) > 1]
             label = member.name + "".join(f" {k}={own[k]}" for k in keys if count[member.name] > 1)
             out[label if label not in out else f"{label} ({i + 1})"] = member
         return out
 
     def with_problem(self, problem: Problem, rng: Rng) -> WorstCase:
-        return self.model_copy(update={"members": [member.with_problem(problem, rng) for member in self.members]})
+        return self.model_copy(
+            update={"members": [member.with_problem(problem, rng) for member in self.members]}
+        )
 
     def relentless(self) -> WorstCase:
         return self.model_copy(update={"members": [member.relentless() for member in self.members]})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         found = [
-            member.perturb(victim.facing(member.expects()), x, y, rng, eps) for member in self.members_by_label.values()
+            member.perturb(victim.facing(member.expects()), x, y, rng, eps)
+            for member in self.members_by_label.values()
         ]
         return strongest(victim, found, y, rng.attack, single_target(self))
 
@@ -110,22 +120,32 @@ def single_target(attacker: Evasion) -> int | None:
 
 
 def strongest(
-    victim: Victim, found: list[Tensor], y: Tensor, generator: torch.Generator, target: int | None = None
+    victim: Victim,
+    found: list[Tensor],
+    y: Tensor,
+    generator: torch.Generator,
+    target: int | None = None,
 ) -> Tensor:
-    """Of several x' [B, D] the one, for each row, that breaks it at the smallest log p(y|x'), or only has the smallest.
+    """Strongest of several x' [B, D] for each row.
 
-    With a ``target`` the one that is taken for it at the largest log p(target|x'), or only has the largest.  Where
-    predictions are random all are judged by the same draws."""
+    It is the x' that breaks the row at the smallest log p(y|x'); if none does, the x' with
+    the smallest.  With a ``target`` it is the x' classified as the target at the largest
+    log p(target|x'); if none is, the x' with the largest.  If predictions are random, all
+    are judged by the same draws.
+    """
     labels, sign = (y, 1.0) if target is None else (torch.where(y >= 0, target, y), -1.0)
-    best, lowest = found[0], torch.full_like(found[0][:, 0], torch.inf)
+    best = found[0]
+    lowest = torch.full_like(found[0][:, 0], torch.inf)
     broken = torch.zeros_like(lowest, dtype=torch.bool)
     draws = generator.get_state()
     for candidate in found:
         generator.set_state(draws)
         with torch.no_grad():
             predictive = victim.answers(candidate, generator)
-        value, breaks = sign * certainty(predictive, labels), is_misclassified(predictive, labels) == (target is None)
+        value = sign * certainty(predictive, labels)
+        breaks = is_misclassified(predictive, labels) == (target is None)
         better = (breaks & ~broken) | ((breaks == broken) & (value < lowest))
         best = torch.where(better.unsqueeze(1), candidate, best)
-        lowest, broken = torch.where(better, value, lowest), broken | breaks
+        lowest = torch.where(better, value, lowest)
+        broken = broken | breaks
     return best

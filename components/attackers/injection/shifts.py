@@ -1,6 +1,7 @@
-"""Shifts u of observations, in units of the observation noise: their budget, and how they are looked for.
+"""Shifts u of observations, in units of the observation noise: their budget and search.
 
-All of R replicates at once; u [R, T, dy] is zero but at the times that are struck [R, T], and ‖u_t‖ ≤ ε.
+All R replicates are processed together; u [R, T, dy] is zero except at the times that
+are struck [R, T], and ‖u_t‖ ≤ ε.
 """
 
 from __future__ import annotations
@@ -23,9 +24,14 @@ def within(u: Tensor, eps: float) -> Tensor:
     return torch.where(length > eps, u * (eps / length.clamp_min(SMALLEST)), u)
 
 
-def random_signs(struck: Tensor, dy: int, eps: float, generator: torch.Generator, like: Tensor) -> Tensor:
+def random_signs(
+    struck: Tensor, dy: int, eps: float, generator: torch.Generator, like: Tensor
+) -> Tensor:
     """±ε/√dy in every coordinate of the times struck: the whole budget, and no thought."""
-    bits = torch.rand(*struck.shape, dy, generator=generator, device=like.device, dtype=like.dtype) < 0.5
+    bits = (
+        torch.rand(*struck.shape, dy, generator=generator, device=like.device, dtype=like.dtype)
+        < 0.5
+    )
     return torch.where(bits, 1.0, -1.0).to(like) * (eps / math.sqrt(dy)) * struck.unsqueeze(-1)
 
 
@@ -82,13 +88,18 @@ def search(
     candidates: list[Tensor],
     generator: torch.Generator,
 ) -> Tensor:
-    """Random search that asks for the filter's error alone: in a stretch of times, ever shorter, all shifts are made the same,
-    of a random direction and of a length that is ε or uniform below it; what raises the error is kept.
+    """Random search that queries only the filter's error.
 
-    Source: Andriushchenko et al. (2020), whose squares are here stretches of time."""
+    In a stretch of times, of decreasing length, all shifts are set to one vector with a
+    random direction and a length that is ε or uniform below it; a proposal that raises the
+    error is kept.
+
+    Source: Andriushchenko et al. (2020), with stretches of time in place of squares.
+    """
     best = beginning(victim, [start, *candidates])
     r, times, dy = victim.observations.shape
-    like, when = victim.observations, torch.arange(times, device=struck.device)
+    like = victim.observations
+    when = torch.arange(times, device=struck.device)
 
     def uniform(*shape: int) -> Tensor:
         return torch.rand(*shape, generator=generator, device=like.device, dtype=like.dtype)

@@ -15,29 +15,43 @@ from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
 from components.registry import register
 
-KNOWS: dict[str, Knowledge] = {"gradient": "white box", "queries": "black box", "nothing": "black box"}
+KNOWS: dict[str, Knowledge] = {
+    "gradient": "white box",
+    "queries": "black box",
+    "nothing": "black box",
+}
 
 
 def _scale_to_norm(u: Tensor, eps: float) -> Tensor:
-    """Shifts so much longer that the longest of each replicate has length ε; where there is none, none."""
+    """Rescale shifts so that the longest of each replicate has length ε.
+
+    A replicate without shifts stays without.
+    """
     longest = u.norm(dim=-1).amax(1).view(-1, 1, 1)
     return u * torch.where(longest > 0, eps / longest.clamp_min(1e-12), 1.0)
 
 
 @register("attacker", "spoofing")
 class Spoofing(Injection):
-    """Shifts observations within a budget so that the filter's error becomes as large as it can.
+    """Shifts observations within a budget to maximise the filter's error.
 
-    max_δ E(y + δ), E = Σ_j w_j T⁻¹ Σ_t (x_tj − x̂_tj(y + δ))², ‖Σ^{−½} δ_t‖ ≤ ε at a share of the times and δ_t = 0 at the
-    others; w_j = 1/dx (rmse, √E) or 1/(dx T⁻¹ Σ_t x_tj²) (nmse).  He is omniscient, the worst case: he knows the true states
-    x, the whole series y, and the filter but for its random numbers, of which he simulates with his own.  With the gradient he
-    climbs by ascent through the filter's own steps, random numbers held; resampling is passed with stopped gradients, through
-    the weights.  With queries he asks for the error alone; with nothing his signs are random.  At a larger budget he begins
-    with what he found at a smaller one.  Observations and shifts are [R, T, dy]; missing ones stay missing.
+    max_δ E(y + δ), E = Σ_j w_j T⁻¹ Σ_t (x_tj − x̂_tj(y + δ))², ‖Σ^{−½} δ_t‖ ≤ ε at a share
+    of the times and δ_t = 0 at the others; w_j = 1/dx (rmse, √E) or
+    1/(dx T⁻¹ Σ_t x_tj²) (nmse).  The attacker is omniscient, the worst case: it knows the
+    true states x, the whole series y, and the filter except for its random numbers, which
+    the attacker simulates with its own.  With access to the gradient it uses gradient
+    ascent through the filter's own steps, random numbers held fixed; resampling is passed
+    with stopped gradients, through the weights.  With queries it observes only the error;
+    with nothing its signs are random.  At a larger budget it starts from the shifts found
+    at a smaller one.  Observations and shifts are [R, T, dy]; missing ones stay missing.
 
-    Raises Misfit where the unit of the noise is not known, and with the gradient of a filter that has none.
+    Raises:
+        Misfit: the unit of the noise is not known; or the gradient is asked for and the
+            filter has none.
 
-    Source: Mo and Sinopoli (2010); Madry et al. (2018), eq. (1); Ścibior and Wood (2021), section 3."""
+    Source: Mo and Sinopoli (2010); Madry et al. (2018), eq. (1); Ścibior and Wood (2021),
+    section 3.
+    """
 
     avoids: ClassVar[dict[str, str]] = {"unknown_states": "knows the true states"}
 
@@ -55,7 +69,9 @@ class Spoofing(Injection):
     @model_validator(mode="after")
     def _knows_the_worst(self) -> Spoofing:
         if self.times == "worst" and self.access != "gradient":
-            raise ValueError("times=worst: the gradient says which they are; set access=gradient or times=random")
+            raise ValueError(
+                "times=worst: the gradient says which they are; set access=gradient or times=random"
+            )
         return self
 
     def raises(self) -> Literal["rmse", "nmse"]:
@@ -72,15 +88,24 @@ class Spoofing(Injection):
 
     def references(self) -> dict[str, Injection]:
         """The same attacker with a single step, with queries, and with random signs: at the same times."""
-        one = self.model_copy(update={"access": "gradient", "steps": 1, "step_size": 1.0, "restarts": 0})
-        black, signs = (self.model_copy(update={"access": access}) for access in ("queries", "nothing"))
+        one = self.model_copy(
+            update={"access": "gradient", "steps": 1, "step_size": 1.0, "restarts": 0}
+        )
+        black, signs = (
+            self.model_copy(update={"access": access}) for access in ("queries", "nothing")
+        )
         return {"one step": one, "black box": black, "random signs": signs}
 
     def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
-        """The times that he shifts [R, T] bool, whatever the budget: drawn at random, or those of the steepest gradient."""
+        """The times that the attacker shifts [R, T] bool, independent of the budget.
+
+        They are drawn at random, or are the times of the steepest gradient.
+        """
         seen = victim.is_observed
         if self.times == "random":
-            u = torch.rand(seen.shape, generator=rng.at("attack", 0), device=seen.device, dtype=torch.float64)
+            u = torch.rand(
+                seen.shape, generator=rng.at("attack", 0), device=seen.device, dtype=torch.float64
+            )
             return (u < self.probability) & seen
         slope = victim.gradient(torch.zeros_like(victim.observations))[1].norm(dim=-1)  # [R, T]
         rank = torch.where(seen, slope, -1).argsort(dim=1, descending=True).argsort(dim=1)
@@ -90,7 +115,8 @@ class Spoofing(Injection):
         nothing = torch.zeros_like(victim.observations)
         if eps == 0:
             return nothing
-        struck, dy = self.struck(victim, rng), nothing.shape[-1]
+        struck = self.struck(victim, rng)
+        dy = nothing.shape[-1]
         generator = rng.at("attack", 1)
         signs = random_signs(struck, dy, eps, generator, nothing)
         if self.access == "nothing":

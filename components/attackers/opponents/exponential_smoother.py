@@ -17,15 +17,19 @@ from components.trouble import Misfit
 
 @register("attacker", "exponential_smoother")
 class ExponentialSmoother(Opponent[Tensor]):
-    """An adversary who smooths her past choices and puts the positive reward where she is least expected.
+    """Opponent that smooths the agent's past choices and rewards the least expected target.
 
-    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, ties broken at random, or the
-    first of them taken (the released code; of two smoothers both then do the same, as Gallego 4.4.2 has it).  He sees
-    only which of the K targets she takes; a move that takes none tells him nothing.  State: p [R, K].
+    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, the
+    target that gets the positive reward.  Ties are broken at random, or the first is taken
+    (the released code; two smoothers then both do the same, as Gallego 4.4.2 has it).  The
+    opponent sees only which of the K targets the agent takes; a move that takes none
+    carries no information.  State: p [R, K].
 
-    Raises Misfit where his actions are not the targets.
+    Raises:
+        Misfit: the opponent's actions are not the targets.
 
-    Source: Gallego (2021), section 4.4.1."""
+    Source: Gallego (2021), section 4.4.1.
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
     before: ClassVar[dict[str, object]] = {"ties": "random"}
@@ -40,7 +44,9 @@ class ExponentialSmoother(Opponent[Tensor]):
                 f"attacker={self.name}: hides the reward in one of the targets she can take, here he has {seat.own} actions "
                 f"for {seat.targets} targets"
             )
-        return torch.full((seat.replicates, seat.targets), 1 / seat.targets, device=seat.device, dtype=seat.dtype)
+        return torch.full(
+            (seat.replicates, seat.targets), 1 / seat.targets, device=seat.device, dtype=seat.dtype
+        )
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
         """Target of the positive reward, b [R] long."""
@@ -50,6 +56,8 @@ class ExponentialSmoother(Opponent[Tensor]):
         return torch.where(least, u if self.ties == "random" else 0.0, 2.0).argmin(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
-        """p after what she took; what he did himself and what he got do not matter to him."""
+        """p after the agent's choice; the opponent's own action and reward are ignored."""
         smoothed = self.beta * state + (1 - self.beta) * move.shown
-        return smoothed if move.seen is None else torch.where(move.seen.unsqueeze(1), smoothed, state)
+        return (
+            smoothed if move.seen is None else torch.where(move.seen.unsqueeze(1), smoothed, state)
+        )

@@ -19,13 +19,17 @@ from components.trouble import Misfit
 
 @register("attacker", "fixed_policy")
 class FixedPolicy(Opponent[Tensor]):
-    """An opponent who draws every action from the same probabilities, whatever happens.
+    """Opponent that draws every action from the same probabilities.
 
-    ``plays`` is cooperate (his first action), defect (his last), random (all alike), or the probability of each action.
+    ``plays`` is cooperate (its first action), defect (its last), random (uniform), or the
+    probability of each action.
 
-    Raises Misfit where there are more or fewer probabilities than actions.
+    Raises:
+        Misfit: there are more or fewer probabilities than actions.
 
-    Source: Gallego (2021), sections 4.3.1 (non-strategic opponents) and 4.5.4 (a selfish operator)."""
+    Source: Gallego (2021), sections 4.3.1 (non-strategic opponents) and 4.5.4 (a selfish
+    operator).
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
 

@@ -21,22 +21,25 @@ from components.trouble import Misfit
 
 @dataclass
 class Learning:
-    """What the agent keeps in mind."""
+    """The learning state of the agent inside the opponent."""
 
     mind: Any
 
 
 @register("attacker", "learner")
 class Learner(Opponent[Learning]):
-    """An opponent who is a decision maker himself, on the other side: his actions are b, those that he faces are hers.
+    """Opponent that is itself a learning agent, on the other side of the game.
 
-    ``agent`` is any method of games, ``{name: level_k, level: 2}``.  He gets r_B, sees her action after the move, and keeps his
-    action values as ``model`` keeps hers.  Of several opponents each faces her alone.
+    Its own actions are b; the actions it faces are the decision maker's.  ``agent`` is any
+    method of games, ``{name: level_k, level: 2}``.  The opponent gets r_B, sees the
+    decision maker's action after the move, and keeps its action values as ``model`` keeps
+    the decision maker's.  With several opponents each faces only the decision maker.
 
     Raises:
         Misfit: ``agent`` plays no games.
 
-    Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10)."""
+    Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10).
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
 
@@ -46,7 +49,9 @@ class Learner(Opponent[Learning]):
     @classmethod
     def _plays(cls, agent: Inference) -> Inference:
         if not isinstance(agent, Agent):
-            raise ValueError(f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …")
+            raise ValueError(
+                f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …"
+            )
         return agent
 
     @property
@@ -56,25 +61,28 @@ class Learner(Opponent[Learning]):
 
     def reset(self, seat: Seat, rng: Rng) -> Learning:
         if seat.values is None:
-            raise Misfit(f"attacker={self.name}: keeps action values, and no model of them was given")
+            raise Misfit(
+                f"attacker={self.name}: keeps action values, and no model of them was given"
+            )
         return Learning(self._agent.sit(seat.values, seat, rng))
 
     def act(self, state: Learning, turn: Turn, rng: Rng) -> Tensor:
-        """b ~ his policy [R] long.
+        """b ~ the opponent's policy [R] long.
 
         Raises:
-            NumericalTrouble: action values have grown beyond all bounds."""
+            NumericalTrouble: action values have grown beyond all bounds.
+        """
         self._agent.look(state.mind, turn.policy)
         policy = self.policy_in(state, turn.s, turn.episode)
         check_finite(policy, "attacker.agent")
         return draw_action(policy, rng.attack)
 
     def policy_in(self, state: Learning, s: Tensor, episode: int) -> Tensor:
-        """Probabilities of his actions [R, B]."""
+        """Probabilities of the opponent's actions [R, B]."""
         return self._agent.policy_at(state.mind, s, episode)
 
     def observe(self, state: Learning, move: Move) -> Learning:
-        """He learns in place."""
+        """Update the opponent's action values in place."""
         hers = move.a.unsqueeze(1)
         seen = Transition(
             s=move.s,

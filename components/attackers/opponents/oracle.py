@@ -1,4 +1,4 @@
-"""The opponent who knows her policy: what it can be exploited for."""
+"""Opponent that knows the agent's policy: it measures the agent's exploitability."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ class Omniscience:
 
 
 def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
-    """Values Q(s, b) [R, S, B] of him who faces the policy [R, S, A]: the fixed point of
+    """Values Q(s, b) [R, S, B] of the best response to the policy [R, S, A].
+
+    They are the fixed point of
 
     Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ (1 − end(s′)) max_b′ Q(s′, b′)).
 
-    Value iteration, from 0, until nothing changes by more than ``PRECISE`` of the largest reward."""
+    Value iteration starts from 0 and ends when no value changes by more than ``PRECISE`` of
+    the largest reward.
+    """
     gains = game.reward_b[..., 0]  # [S, A, B]
     now = torch.einsum("rsa,sab->rsb", policy, gains)
     if gamma == 0:
@@ -40,7 +44,8 @@ def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
     goes_on = torch.ones(gains.shape[0], dtype=now.dtype, device=now.device)
     if game.ends is not None:
         goes_on = goes_on.masked_fill(game.ends, 0)
-    q, least = now, PRECISE * max(float(gains.abs().max()), 1e-300)
+    q = now
+    least = PRECISE * max(float(gains.abs().max()), 1e-300)
     while True:
         ahead = (gamma * goes_on * q.amax(-1))[:, game.transition]  # [R, S, A, B]
         after = now + torch.einsum("rsa,rsab->rsb", policy, ahead)
@@ -51,15 +56,20 @@ def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
 
 @register("attacker", "oracle")
 class OracleOpponent(Opponent[Omniscience]):
-    """An opponent who knows her true policy and answers it best: what she loses to him is what she can be exploited for.
+    """Opponent that plays the best response to the agent's true policy.
 
         b = argmax_b Q(s, b),  Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ max_b′ Q(s′, b′))
 
-    Ties go to the first.  He asks for a game in tables, with one opponent; γ = 0 answers move by move.
+    The agent's loss to this opponent is its exploitability.  Ties go to the first action.
+    The opponent needs a game in tables, with one opponent; γ = 0 answers move by move.
 
-    Raises Misfit where the game has no tables or more opponents, and where her policy is not known.
+    Raises:
+        Misfit: the game has no tables or more opponents, or the agent's policy is not
+            known.
 
-    Source: Gallego (2021), section 4.3; exploitability: Johanson, Waugh, Bowling and Zinkevich (2011)."""
+    Source: Gallego (2021), section 4.3; exploitability: Johanson, Waugh, Bowling and
+    Zinkevich (2011).
+    """
 
     knowledge: ClassVar[Knowledge] = "white box"
 
@@ -68,7 +78,9 @@ class OracleOpponent(Opponent[Omniscience]):
     def reset(self, seat: Seat, rng: Rng) -> Omniscience:
         game = seat.environment
         if not isinstance(game, TableOfRewards) or len(game.n_threats) > 1:
-            raise Misfit(f"attacker={self.name}: asks for a game in tables with one opponent, which this one is not")
+            raise Misfit(
+                f"attacker={self.name}: asks for a game in tables with one opponent, which this one is not"
+            )
         return Omniscience(game, seat.replicates)
 
     def act(self, state: Omniscience, turn: Turn, rng: Rng) -> Tensor:
@@ -77,7 +89,8 @@ class OracleOpponent(Opponent[Omniscience]):
         game = state.game
         n = game.reward_b.shape[0]
         states = torch.arange(n, device=turn.s.device)
-        every = torch.stack([turn.policy(s.expand(state.replicates)) for s in states], 1)  # [R, S, A]
+        # [R, S, A]
+        every = torch.stack([turn.policy(s.expand(state.replicates)) for s in states], 1)
         q = best_response(game, every, self.gamma)
         return q[torch.arange(len(turn.s), device=turn.s.device), turn.s].argmax(-1)
 

@@ -21,7 +21,7 @@ HIGHEST = 0.5  # of a rate of tax that is Gaussian before its sigmoid
 
 @dataclass(frozen=True)
 class Regulation:
-    """His parameters, what he has drawn since he last learnt, and what came of it."""
+    """The regulator's parameters, its draws since the last update, and their outcomes."""
 
     theta: Tensor  # logits [R, rates], or the mean of the Gaussian [R, 1]
     score: Tensor  # ∇ log π of the last draw [R, ·]
@@ -37,23 +37,30 @@ class Regulation:
 
 @register("attacker", "regulator")
 class Regulator(Opponent[Regulation]):
-    """A third party who taxes every reward at a rate τ, shares the takings out evenly, and wants the players' mean reward SU.
+    """Third party that taxes every reward at a rate τ and shares the tax out evenly.
 
-        discrete:  τ ~ Categorical(softmax(θ)) over ``rates``;   gaussian:  τ = ½ sigmoid(d), d ~ N(θ, ``sd``²)
+    Its objective is the players' mean reward SU.
+
+        discrete:  τ ~ Categorical(softmax(θ)) over ``rates``;
+        gaussian:  τ = ½ sigmoid(d), d ~ N(θ, ``sd``²)
         constant:  τ = ``rate``;   none:  τ = 0
-        every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),   c the mean SU of the ``every`` turns before
+        every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),
+            c the mean SU of the ``every`` turns before
 
-    c is 0 where ``baseline`` is off.  A turn's welfare is decided before its tax is known: a rate works through what players
-    learn from it, which this does not see.  ``credit`` change keeps each draw d_k for ``every`` turns, of mean welfare W_k, and
-    credits it with how much better those after it were than those before:
+    c is 0 if ``baseline`` is off.  A turn's welfare is decided before its tax is known: a
+    rate acts through what players learn from it, which this update does not see.
+    ``credit`` change keeps each draw d_k for ``every`` turns, of mean welfare W_k, and
+    credits it with the difference in welfare between the turns after and before:
 
         θ ← θ + lr (W_{k+1} − W_{k−1}) ∇_θ log π(d_k)
 
-    ``regulates`` is the opponent beside him; among the members of ``together`` he brings none.  The released code descends (a
-    negative ``lr``), draws with sd 0.1, has no ½ in log π and heeds the last draw of each ``every`` alone: Figure 4.14.  State:
-    θ [R, ·] and sums over the turns since the last step.
+    ``regulates`` is the opponent that accompanies the regulator; among the members of
+    ``together`` the regulator brings none.  The released code descends (a negative ``lr``),
+    draws with sd 0.1, has no ½ in log π and uses only the last draw of each ``every``:
+    Figure 4.14.  State: θ [R, ·] and sums over the turns since the last step.
 
-    Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient."""
+    Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient.
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
     third_party: ClassVar[bool] = True
@@ -71,7 +78,7 @@ class Regulator(Opponent[Regulation]):
     credit: Literal["turn", "change"]
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
-        """He alone, or whom he brings and he."""
+        """The regulator, preceded by the opponent that it brings, if any."""
         return [self] if self.regulates is None else [*self.regulates.assign_seats(seats), self]
 
     def reset(self, seat: Seat, rng: Rng) -> Regulation:
@@ -90,7 +97,9 @@ class Regulator(Opponent[Regulation]):
             rates = torch.tensor(self.rates, device=theta.device, dtype=theta.dtype)
             return rates[d], torch.nn.functional.one_hot(d, p.shape[-1]) - p
         if self.policy == "gaussian":
-            noise = torch.randn(theta.shape, generator=rng.attack, device=theta.device, dtype=theta.dtype)
+            noise = torch.randn(
+                theta.shape, generator=rng.attack, device=theta.device, dtype=theta.dtype
+            )
             return HIGHEST * (theta + self.sd * noise).sigmoid().squeeze(1), noise / self.sd
         rate = self.rate if self.policy == "constant" else 0.0
         return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)
@@ -132,10 +141,15 @@ class Regulator(Opponent[Regulation]):
         """The gradient [R, ·] where each turn's draw is credited with that turn's welfare."""
         # Before the first step nothing is known of how they fare: its own mean stands in.
         known = mean if state.turns == self.every else state.baseline
-        return (state.products - (known.unsqueeze(1) * state.scores if self.baseline else 0.0)) / self.every
+        return (
+            state.products - (known.unsqueeze(1) * state.scores if self.baseline else 0.0)
+        ) / self.every
 
     def _by_change(self, state: Regulation, mean: Tensor) -> Tensor:
-        """That of the draw before, from the turns before it was kept to those just over."""
+        """Gradient of the previous draw, weighted by the change of welfare around it.
+
+        The change is from the turns before that draw was kept to the turns that just ended.
+        """
         if state.turns < 3 * self.every:
             return torch.zeros_like(state.theta)
         return (mean - state.longer_ago).unsqueeze(1) * state.earlier

@@ -1,4 +1,4 @@
-"""An opponent whose actions were written down."""
+"""An opponent that replays recorded actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.trouble import DataUnavailable, Misfit
 
 @dataclass(frozen=True)
 class Replay:
-    """How far he is."""
+    """Position in the replayed file."""
 
     t: int
     actions: Tensor = rebuilt()  # [T] long
@@ -28,13 +28,17 @@ class Replay:
 
 @register("attacker", "replayed")
 class ReplayedOpponent(Opponent[Replay]):
-    """An opponent who does what a file says, one number of an action (from 0) a line: the same in every replicate.
+    """Opponent that replays actions from a file, identical in every replicate.
+
+    The file has one action number (from 0) per line.
 
     Raises:
         DataUnavailable: the file cannot be read.
         Misfit: a line is no number of an action, or the game is longer than the file.
 
-    Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, here as he was once observed)."""
+    Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, here as it was once
+    observed).
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
 
@@ -50,11 +54,15 @@ class ReplayedOpponent(Opponent[Replay]):
                 raise Misfit(
                     f"attacker.file={self.file}, line {number}: {line!r} is none of his actions 0 … {seat.own - 1}"
                 )
-        return Replay(0, torch.tensor([int(line) for line in lines], device=seat.device), seat.replicates)
+        return Replay(
+            0, torch.tensor([int(line) for line in lines], device=seat.device), seat.replicates
+        )
 
     def act(self, state: Replay, turn: Turn, rng: Rng) -> Tensor:
         if state.t >= len(state.actions):
-            raise Misfit(f"attacker.file={self.file}: ends after {state.t} actions, the game goes on")
+            raise Misfit(
+                f"attacker.file={self.file}: ends after {state.t} actions, the game goes on"
+            )
         return state.actions[state.t].expand(state.replicates)
 
     def observe(self, state: Replay, move: Move) -> Replay:

@@ -17,14 +17,17 @@ from components.trouble import Misfit
 
 @register("attacker", "tit_for_tat")
 class TitForTat(Opponent[Tensor]):
-    """An opponent who does what she did last; he begins with the first action (to cooperate).
+    """Opponent that repeats the agent's last action and begins with the first (to cooperate).
 
-    b_t = a_{t−1};  with probability ``forgives`` he cooperates whatever she did, and with probability ``errs`` he then does the
-    opposite of what he meant.  State: what he means to do [R].
+    b_t = a_{t−1};  with probability ``forgives`` the opponent cooperates in any case, and
+    with probability ``errs`` it then does the opposite of its intended action.  State: the
+    intended action [R].
 
-    Raises Misfit where there are not two actions on each side.
+    Raises:
+        Misfit: there are not two actions on each side.
 
-    Source: Axelrod (1984); Gallego (2021), section 4.5.4 (a forgiving operator)."""
+    Source: Axelrod (1984); Gallego (2021), section 4.5.4 (a forgiving operator).
+    """
 
     knowledge: ClassVar[Knowledge] = "black box"
 
@@ -39,8 +42,10 @@ class TitForTat(Opponent[Tensor]):
         return torch.zeros(seat.replicates, dtype=torch.long, device=seat.device)
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
-        """b [R]; two uniform numbers each, whatever p and q are."""
-        u = torch.rand(2, len(state), generator=rng.attack, device=state.device, dtype=torch.float64)
+        """b [R]; uses two uniform numbers each, for any p and q."""
+        u = torch.rand(
+            2, len(state), generator=rng.attack, device=state.device, dtype=torch.float64
+        )
         meant = torch.where(u[0] < self.forgives, 0, state)
         return torch.where(u[1] < self.errs, 1 - meant, meant)
 

@@ -1,4 +1,4 @@
-"""Several opponents at once, each of his own kind."""
+"""Several simultaneous opponents of different kinds."""
 
 from __future__ import annotations
 

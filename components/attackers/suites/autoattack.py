@@ -11,18 +11,21 @@ from components.registry import register
 
 @register("attacker", "autoattack")
 class AutoAttack(WorstCase):
-    """AutoAttack: the point-wise worst case over its four standard attacks, which have no step size to choose.
+    """AutoAttack: the point-wise worst case over four standard attacks without step sizes.
 
-    APGD on the cross entropy, APGD on the targeted difference-of-logits ratio and the targeted FAB, towards the nine most
-    likely wrong classes each, and the square attack.  A row counts as robust only where it withstands all four.  The
-    standard goes on to the next attack with the rows that withstood those before; here each has all rows, and a curve of
-    its own.  Its names stand for ``members``, whose budgets its YAML holds.  The square attack is bounded in L∞ here, so
-    that of L2 and L1 three are left: attacker.members=[...] without it.  x [B, D], y [B, T].
+    The attacks are APGD on the cross entropy, APGD on the targeted difference-of-logits
+    ratio and the targeted FAB, towards the nine most likely wrong classes each, and the
+    square attack.  A row counts as robust only if it withstands all four.  The standard
+    passes only the rows that withstood the previous attacks to the next; here each attack
+    has all rows, and a curve of its own.  The attack names refer to ``members``, with
+    budgets set in its YAML.  The square attack is bounded in L∞ here, so for L2 and L1
+    three attacks are left: attacker.members=[...] without it.  x [B, D], y [B, T].
 
     Raises:
         Misfit: the victim has no gradient in its input.
 
-    Source: Croce and Hein (2020), section 5."""
+    Source: Croce and Hein (2020), section 5.
+    """
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"

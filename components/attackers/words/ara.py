@@ -1,4 +1,4 @@
-"""The attacker as the defender sees him: random."""
+"""The attacker as the defender models it: random."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ from components.registry import register
 
 @register("attacker", "ara")
 class ARA(Evasion):
-    """Adversarial risk analysis attacker: draws x' from the defender's own beliefs p_C(x'|x) about an attack on words.
+    """Adversarial risk analysis attacker: draws x' from the defender's beliefs p_C(x'|x).
 
-    X'(x, y_1) = argmin_{z ∈ Z(x)} P^A_z,  P^A_z ~ Beta with mean r(z) = p_C(y_1|z) and variance ``variance`` · v(r);
-    Z(x) holds the mails within ε changed words.  ``frequencies`` estimates p_C(x'|x) by the share of K draws (3.12).
-    Mails of class 0 are left alone.  x [B, D] in {0, 1}, y [B, 1].
+    The beliefs are about an attack on words.
+    X'(x, y_1) = argmin_{z ∈ Z(x)} P^A_z,  P^A_z ~ Beta with mean r(z) = p_C(y_1|z) and
+    variance ``variance`` · v(r); Z(x) holds the mails within ε changed words.
+    ``frequencies`` estimates p_C(x'|x) by the share of K draws (3.12).  Mails of class 0
+    stay unchanged.  x [B, D] in {0, 1}, y [B, 1].
 
-    Source: Gallego (2021), eqs (3.11) and (3.12)."""
+    Source: Gallego (2021), eqs (3.11) and (3.12).
+    """
 
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     domain: ClassVar[Domain | None] = "binary"
@@ -50,7 +53,9 @@ class ARA(Evasion):
         return self.against
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        spam, out, victim = malicious(y), x.clone(), seen_by(victim, self.against)
+        spam = malicious(y)
+        out = x.clone()
+        victim = seen_by(victim, self.against)
         if eps == 0 or not bool(spam.any()):
             return out
         sets = change_sets(x.shape[1], int(eps)).to(x.device)
@@ -58,11 +63,15 @@ class ARA(Evasion):
         for part in x[spam].split(max(1, CHUNK // len(sets))):
             r = self.candidates(victim, part, sets, rng.attack)
             beliefs = random_beliefs(r.nan_to_num(posinf=0.0), self.variance, 1, rng.attack)[0]
-            parts.append(flip_words(part, sets[beliefs.masked_fill(r.isinf(), torch.inf).argmin(1)]))
+            parts.append(
+                flip_words(part, sets[beliefs.masked_fill(r.isinf(), torch.inf).argmin(1)])
+            )
         out[spam] = torch.cat(parts)
         return out
 
-    def candidates(self, victim: Victim, x: Tensor, sets: Tensor, generator: torch.Generator) -> Tensor:
+    def candidates(
+        self, victim: Victim, x: Tensor, sets: Tensor, generator: torch.Generator
+    ) -> Tensor:
         """Log odds of r(z) for the z that every set [M, k] makes of x [B, D]; ∞ where it makes none. [B, M]"""
         can = possible(x, sets, self.direction)
         mail, which = can.nonzero(as_tuple=True)
@@ -70,7 +79,9 @@ class ARA(Evasion):
         r[can] = log_odds_malicious(victim, flip_words(x[mail], sets[which]), generator)
         return r
 
-    def frequencies(self, victim: Victim, x: Tensor, eps: int, n: int, generator: torch.Generator) -> Tensor:
+    def frequencies(
+        self, victim: Victim, x: Tensor, eps: int, n: int, generator: torch.Generator
+    ) -> Tensor:
         """p̂_C(x'|x) of every set of at most ε words from n draws, [B, M]."""
         r = self.candidates(victim, x, change_sets(x.shape[1], eps).to(x.device), generator)
         return attack_frequencies(r, self.variance, n, generator)

@@ -1,7 +1,9 @@
-"""What the defender believes of an attacker who does not know her for sure: random attacks on words (Gallego 3.4.1).
+"""Defender's beliefs about an attacker with uncertain knowledge of the defender.
 
-The attacker's probability P^A_z that mail z is taken for malicious is, to her, a Beta variable of mean r(z), her own
-probability, and he sends the z where it is least."""
+The attacks are random attacks on words (Gallego 3.4.1).  The attacker's probability
+P^A_z that mail z is classified as malicious is, to the defender, a Beta variable of
+mean r(z), the defender's own probability; the attacker sends the z of least P^A_z.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,22 @@ def random_beliefs(log_odds: Tensor, share: float, n: int, generator: torch.Gene
         return log_odds.expand(n, *log_odds.shape)
     first, second = beta_parameters(log_odds, share)
     # No Gamma of δ ≥ 1 is so small that its logarithm were lost.
-    g1, g2 = (torch._standard_gamma(d.expand(n, *d.shape), generator=generator) for d in (first, second))
+    g1, g2 = (
+        torch._standard_gamma(d.expand(n, *d.shape), generator=generator) for d in (first, second)
+    )
     return g1.log() - g2.log()
 
 
-def attack_frequencies(log_odds: Tensor, share: float, n: int, generator: torch.Generator) -> Tensor:
-    """p̂(z|x) = #{k : X'_k = z}/K with X'_k = argmin_z P^{A,k}_z over the candidates z [B, M] of each mail. [B, M]
+def attack_frequencies(
+    log_odds: Tensor, share: float, n: int, generator: torch.Generator
+) -> Tensor:
+    """Attack frequencies p̂(z|x) = #{k : X'_k = z}/K [B, M].
 
-    A candidate that is none has log odds ∞.
+    X'_k = argmin_z P^{A,k}_z; z runs over the candidates [B, M] of each mail.  An absent
+    candidate has log odds ∞.
 
-    Source: Gallego (2021), eqs (3.11) and (3.12)."""
+    Source: Gallego (2021), eqs (3.11) and (3.12).
+    """
     none = log_odds.isinf()
     beliefs = random_beliefs(log_odds.masked_fill(none, 0.0), share, n, generator)  # [n, B, M]
     chosen = beliefs.masked_fill(none, torch.inf).argmin(-1)  # [n, B]
@@ -49,23 +57,35 @@ def attack_frequencies(log_odds: Tensor, share: float, n: int, generator: torch.
     return counts / n
 
 
-def frequency_of(which: Tensor, log_odds: Tensor, share: float, n: int, generator: torch.Generator) -> Tensor:
-    """The p̂ of one candidate of each mail alone, ``which`` [B] of log odds [B, M], [B].
+def frequency_of(
+    which: Tensor, log_odds: Tensor, share: float, n: int, generator: torch.Generator
+) -> Tensor:
+    """The p̂ [B] of one candidate of each mail, ``which`` [B] of log odds [B, M].
 
-    A draw counts while P^A of that candidate is less than all others, of which the likeliest to undercut it come first: 1, 2,
-    4, … more are drawn only where it has been less so far.  The law is that of ``attack_frequencies``, at some draws of n M.
+    A draw counts while P^A of that candidate is less than all others.  The others are
+    compared in order of their probability to undercut it: 1, 2, 4, … more are drawn only
+    if it has been less so far.  The law is the one of ``attack_frequencies``, with only
+    some of its n M draws.
 
-    Source: Gallego (2021), eqs (3.11) and (3.12)."""
+    Source: Gallego (2021), eqs (3.11) and (3.12).
+    """
     B = log_odds.shape[0]
     if share == 0:  # every draw is the mean
         return (log_odds.argmin(1) == which).to(log_odds.dtype)
-    order = log_odds.scatter(1, which[:, None], -torch.inf).sort(1).values[:, 1:]  # the others [B, M − 1]
+    # the others [B, M − 1]
+    order = log_odds.scatter(1, which[:, None], -torch.inf).sort(1).values[:, 1:]
     own = random_beliefs(log_odds.gather(1, which[:, None]), share, n, generator)[:, :, 0]  # [n, B]
-    mail, least, begin = torch.arange(B, device=which.device).repeat(n), own.flatten(), 0
+    mail = torch.arange(B, device=which.device).repeat(n)
+    least = own.flatten()
+    begin = 0
     while begin < order.shape[1] and len(mail):
         odds = order[mail, begin : 2 * begin + 1]  # [S, 1 + begin]
         none = odds.isinf()
-        beliefs = random_beliefs(odds.masked_fill(none, 0.0), share, 1, generator)[0].masked_fill(none, torch.inf)
+        beliefs = random_beliefs(odds.masked_fill(none, 0.0), share, 1, generator)[0].masked_fill(
+            none, torch.inf
+        )
         left = (least < beliefs.amin(1)).nonzero()[:, 0]
-        mail, least, begin = mail[left], least[left], 2 * begin + 1
+        mail = mail[left]
+        least = least[left]
+        begin = 2 * begin + 1
     return torch.bincount(mail, minlength=B).to(log_odds.dtype) / n

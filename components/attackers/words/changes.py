@@ -1,7 +1,9 @@
-"""Sets of changed words, the mails that they lead to, and the mail among them that looks least like spam.
+"""Sets of changed words, the resulting mails, and the mail that looks least like spam.
 
-Inputs are binary, class 1 is the malicious one (y_1 of the thesis).  A set of at most k of D words is a row of k indices;
-index D, a word that is not there, stands for no change, so that sets of every size have one shape."""
+Inputs are binary, class 1 is the malicious one (y_1 of the thesis).  A set of at most k
+of D words is a row of k indices; index D, a word that does not exist, encodes no
+change, so that sets of every size have one shape.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def possible(x: Tensor, sets: Tensor, direction: Direction) -> Tensor:
     """Which sets [M, k] change a mail x [B, D] as a whole: a word that is there cannot be added. [B, M] bool"""
     if direction == "flip":
         return torch.ones(len(x), len(sets), dtype=torch.bool, device=x.device)
-    absent = torch.cat([x < 0.5, torch.ones(len(x), 1, dtype=torch.bool, device=x.device)], 1)  # [B, D + 1]
+    # [B, D + 1]
+    absent = torch.cat([x < 0.5, torch.ones(len(x), 1, dtype=torch.bool, device=x.device)], 1)
     return absent[:, sets].all(-1)
 
 
@@ -54,7 +57,9 @@ def seen_by(victim: Victim, against: Against) -> Victim:
     """The victim, or what lies under its defence where the attacker does not know of one."""
     posterior = victim.posterior
     return (
-        victim.aimed_at(posterior.undefended) if against == "undefended" and isinstance(posterior, Defends) else victim
+        victim.aimed_at(posterior.undefended)
+        if against == "undefended" and isinstance(posterior, Defends)
+        else victim
     )
 
 
@@ -65,12 +70,20 @@ def log_odds_malicious(victim: Victim, x: Tensor, generator: torch.Generator) ->
 
 
 def malicious(y: Tensor) -> Tensor:
-    """Which mails an attacker changes: those of the malicious class (integrity violation). [B] bool"""
+    """Mask [B] bool of the mails that an attacker changes: the malicious class.
+
+    This is an integrity violation.
+    """
     return y[:, 0] == MALICIOUS
 
 
 def least_malicious(
-    victim: Victim, x: Tensor, most: int, exact: int, direction: Direction, generator: torch.Generator
+    victim: Victim,
+    x: Tensor,
+    most: int,
+    exact: int,
+    direction: Direction,
+    generator: torch.Generator,
 ) -> Tensor:
     """x' = argmin_z p(y_1|z) over the z that differ from x [B, D] in at most ``most`` words (3.11).
 
@@ -85,9 +98,12 @@ def least_malicious(
     return x
 
 
-def best_of(victim: Victim, x: Tensor, sets: Tensor, direction: Direction, generator: torch.Generator) -> Tensor:
+def best_of(
+    victim: Victim, x: Tensor, sets: Tensor, direction: Direction, generator: torch.Generator
+) -> Tensor:
     """The least malicious of the mails that the sets [M, k] make of each row of x [B, D]; the first of equals. [B, D]"""
-    out, rows = [], max(1, CHUNK // len(sets))
+    out = []
+    rows = max(1, CHUNK // len(sets))
     sets = sets.to(x.device)
     for part in x.split(rows):
         can = possible(part, sets, direction)  # [b, M]
@@ -98,11 +114,15 @@ def best_of(victim: Victim, x: Tensor, sets: Tensor, direction: Direction, gener
     return torch.cat(out)
 
 
-def random_changes(x: Tensor, y: Tensor, most: int, direction: Direction, generator: torch.Generator) -> Tensor:
+def random_changes(
+    x: Tensor, y: Tensor, most: int, direction: Direction, generator: torch.Generator
+) -> Tensor:
     """The control: ``most`` words of every malicious mail drawn at random among those that can be changed. [B, D]"""
     if most == 0:
         return x.clone()
-    order = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+    order = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(
+        x.device
+    )
     order = order if direction == "flip" else order + 2 * x  # words that are there come last
     chosen = order.argsort(1)[:, : min(most, x.shape[1])]
     other = x.scatter(1, chosen, 1 - x.gather(1, chosen) if direction == "flip" else 1.0)

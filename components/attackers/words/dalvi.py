@@ -42,7 +42,10 @@ class Dalvi(Evasion):
         return "undefended"
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        spam, out = malicious(y), x.clone()
+        spam = malicious(y)
+        out = x.clone()
         if eps > 0 and bool(spam.any()):
-            out[spam] = minimum_cost_attack(victim.posterior, x[spam], self.insertion_cost, self.removal_cost, int(eps))
+            out[spam] = minimum_cost_attack(
+                victim.posterior, x[spam], self.insertion_cost, self.removal_cost, int(eps)
+            )
         return out

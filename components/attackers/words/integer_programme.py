@@ -10,18 +10,22 @@ from components.contracts.capabilities import Generative
 from components.contracts.posteriors import Defends, HoldsFit, Predicts
 from components.trouble import Misfit
 
-SAFE = 1e-9  # by how much the log odds are brought below the threshold, so that rounding does not undo the attack
+# by how much the log odds are brought below the threshold, so that rounding does not undo the
+# attack
+SAFE = 1e-9
 
 
 def naive_bayes_under(posterior: Predicts) -> tuple[Generative, dict[str, Tensor]]:
-    """The generative classifier and what it learnt, of a posterior or of what lies under its defence.
+    """The generative classifier and its fit, of a posterior or of the one under its defence.
 
     Raises:
         Misfit: it is not a generative classifier.
     """
     bare = posterior.undefended if isinstance(posterior, Defends) else posterior
     if not isinstance(bare, HoldsFit) or not isinstance(bare.estimator, Generative):
-        raise Misfit("attacker=dalvi: needs p(x_i|y), which naive Bayes alone has; choose model=naive_bayes")
+        raise Misfit(
+            "attacker=dalvi: needs p(x_i|y), which naive Bayes alone has; choose model=naive_bayes"
+        )
     return bare.estimator, bare.fitted
 
 
@@ -32,12 +36,17 @@ def falls(estimator: Generative, fitted: dict[str, Tensor], x: Tensor) -> Tensor
 
 
 def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.ndarray | None:
-    """δ [D] ∈ {0, 1} of least Σ_i c_i δ_i with Σ_i gain_i δ_i ≥ gap and Σ_i δ_i ≤ most; None where there is none.
+    """δ [D] ∈ {0, 1} of least Σ_i c_i δ_i with Σ_i gain_i δ_i ≥ gap and Σ_i δ_i ≤ most.
 
     A cost of ∞ forbids a change.
 
-    Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
-    from scipy.optimize import Bounds, LinearConstraint, milp  # half a second, which no other attack needs
+    Returns:
+        δ, or None if there is no solution.
+
+    Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3.
+    """
+    # half a second, which no other attack needs
+    from scipy.optimize import Bounds, LinearConstraint, milp
 
     allowed = np.isfinite(cost)
     if np.sort(np.where(allowed, gain, 0).clip(0))[::-1][:most].sum() < gap:
@@ -46,12 +55,17 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
         np.where(allowed, cost, 0.0),
         integrality=np.ones(len(gain)),
         bounds=Bounds(0, allowed.astype(float)),
-        constraints=[LinearConstraint(gain[None], lb=gap), LinearConstraint(np.ones((1, len(gain))), ub=most)],
+        constraints=[
+            LinearConstraint(gain[None], lb=gap),
+            LinearConstraint(np.ones((1, len(gain))), ub=most),
+        ],
     )
     return None if result.x is None else result.x.round()
 
 
-def minimum_cost_attack(posterior: Predicts, x: Tensor, insertion: float, removal: float | None, most: int) -> Tensor:
+def minimum_cost_attack(
+    posterior: Predicts, x: Tensor, insertion: float, removal: float | None, most: int
+) -> Tensor:
     """a(x): x [B, D] with the cheapest changes, at most ``most``, after which it is taken for innocent.
 
     A mail that is taken for innocent anyway, or cannot be made so, stays as it is."""

@@ -1,4 +1,4 @@
-"""What the attacks that search for the least malicious mail declare in common."""
+"""Common declarations of attacks that search for the least malicious mail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class WordSearch(BaseModel):
         return self.against
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        spam, out, victim = malicious(y), x.clone(), seen_by(victim, self.against)
+        spam = malicious(y)
+        out = x.clone()
+        victim = seen_by(victim, self.against)
         if eps > 0 and bool(spam.any()):
-            out[spam] = least_malicious(victim, x[spam], int(eps), self.exact, self.direction, rng.attack)
+            out[spam] = least_malicious(
+                victim, x[spam], int(eps), self.exact, self.direction, rng.attack
+            )
         return out

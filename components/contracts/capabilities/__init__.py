@@ -1,7 +1,9 @@
-"""Capabilities: what a built model can be asked, and what an inference method therefore ``needs``.
+"""Capabilities: queries that a built model supports, listed in a method's ``needs``.
 
-A name in ``offers``, ``needs`` or ``gives`` is that of a protocol here, in snake case.  ``check_offered`` is the one place
-where an object is looked at for what it can do; everywhere else an ``isinstance`` of a protocol says it."""
+A name in ``offers``, ``needs`` or ``gives`` is the snake-case name of a protocol here.
+``check_offered`` is the only place that inspects an object for its capabilities;
+everywhere else an ``isinstance`` of a protocol decides.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from components.contracts.capabilities.densities import (
     TrainingStart,
     WarmStart,
 )
-from components.contracts.capabilities.estimators import BetaPosterior, Conjugate, Estimator, Generative, LinearSmoother
+from components.contracts.capabilities.estimators import (
+    BetaPosterior,
+    Conjugate,
+    Estimator,
+    Generative,
+    LinearSmoother,
+)
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
 from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import (

@@ -13,57 +13,69 @@ from components.contracts.sequences import Series
 
 
 class Constrains(Protocol):
-    """What flat, unconstrained parameters stand for."""
+    """Map from flat, unconstrained parameters to the parameters they represent."""
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 
 
 @runtime_checkable
 class LogJoint(Protocol):
-    """A target log-density over flat, unconstrained parameters θ [K, P]: K chains or particles at once.
+    """A target log-density over flat, unconstrained parameters θ [K, P].
 
-    Where parameters are constrained (a scale, a simplex), ``log_prior`` holds the log-Jacobian of ``constrain``.  The batch
-    of a density is None: its log-likelihood is [K, 0].  That of a sequence is the whole series, [K, 1]."""
+    It evaluates K chains or particles in parallel.  For constrained parameters (a scale, a
+    simplex), ``log_prior`` includes the log-Jacobian of ``constrain``.  A density has batch
+    None and log-likelihood [K, 0].  A sequence has the whole series as batch and
+    log-likelihood [K, 1].
+    """
 
     @property
     def dim(self) -> int: ...  # P
 
     @property
-    def names(self) -> list[str]: ...  # of the P' parameters that ``constrain`` gives; empty: they have no names
+    # of the P' parameters that ``constrain`` gives; empty: they have no names
+    def names(self) -> list[str]: ...
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
-    def log_likelihood(self, theta: Tensor, batch: Batch | Rows | Series) -> Tensor: ...  # [K, B], unscaled
+    # [K, B], unscaled
+    def log_likelihood(self, theta: Tensor, batch: Batch | Rows | Series) -> Tensor: ...
 
     def log_prior(self, theta: Tensor) -> Tensor: ...  # [K]
 
 
 @runtime_checkable
 class ThetaPredictive(Protocol):
-    """What K parameters predict: asked of every log joint of a supervised problem."""
+    """Predictive of K parameters, required of every log joint of a supervised problem."""
 
-    def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...  # θ [K, P], x [B, D]; a mixture of K
+    # θ [K, P], x [B, D]; a mixture of K
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...
 
 
 @runtime_checkable
 class GaussianPrior(Protocol):
-    """A log joint whose prior may be N(0, diag s²) over θ, from which divergences are known in closed form."""
+    """A log joint that may have the prior N(0, diag s²) over θ.
+
+    Divergences from this prior are known in closed form.
+    """
 
     def gaussian_prior(self) -> Tensor | None: ...  # s [P]; None: as configured, it is another
 
 
 @runtime_checkable
 class WarmStart(Protocol):
-    """Where chains begin when draws from the prior are not the place."""
+    """Initial states of chains for models in which prior draws are unsuitable."""
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
 
 @runtime_checkable
 class TrainingStart(Protocol):
-    """Where training by gradients begins, as networks do whose training does not begin where samplers start."""
+    """Initial parameters for training by gradients, if they differ from a sampler's start.
+
+    Networks are an example.
+    """
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
@@ -74,14 +86,17 @@ class ClosedFormScore(Protocol):
 
     Without ``value`` the first of the two may be anything: it is not read."""
 
-    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]: ...  # [K], [K, P]
+    # [K], [K, P]
+    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]: ...
 
 
 @runtime_checkable
 class Collapsed(LogJoint, ClosedFormScore, Protocol):
-    """The log joint of some of the parameters, the others integrated out: log p(θ₋, y) = log ∫ p(θ, y) dw, θ = (θ₋, w).
+    """The log joint of some of the parameters, with the others integrated out.
 
-    It is of the whole data, whose log-likelihood is [K, 1]: w makes rows depend on each other."""
+    log p(θ₋, y) = log ∫ p(θ, y) dw, θ = (θ₋, w).  It covers the whole data, with
+    log-likelihood [K, 1]: w makes rows depend on each other.
+    """
 
     def rest(self, theta: Tensor) -> Tensor: ...  # θ [K, P] -> θ₋ [K, P']
 
@@ -92,14 +107,14 @@ class Collapsed(LogJoint, ClosedFormScore, Protocol):
 
 @runtime_checkable
 class Collapsible(Protocol):
-    """A log joint some of whose parameters can be integrated out in closed form."""
+    """A log joint with some parameters that can be integrated out in closed form."""
 
     def integrate_out(self) -> Collapsed: ...  # raises Misfit where the data do not allow it
 
 
 @runtime_checkable
 class OwnInputs(Protocol):
-    """A log joint whose K parameters may each be given inputs of their own, x [K, B, D]."""
+    """A log joint in which each of K parameters may have its own inputs, x [K, B, D]."""
 
     @property
     def own_inputs(self) -> bool: ...

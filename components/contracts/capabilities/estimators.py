@@ -14,7 +14,10 @@ from components.maths.conjugate_regression import Coefficients
 
 @runtime_checkable
 class Conjugate(Protocol):
-    """A linear regression y ~ N(Xβ, σ² I) with β | σ² ~ N(0, σ² diag(λ)⁻¹), whose posterior is known in closed form."""
+    """A linear regression with a posterior in closed form.
+
+    y ~ N(Xβ, σ² I) with β | σ² ~ N(0, σ² diag(λ)⁻¹).
+    """
 
     @property
     def penalty(self) -> Tensor: ...  # λ [D]
@@ -28,7 +31,8 @@ class Conjugate(Protocol):
     @property
     def names(self) -> list[str]: ...
 
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # (β, log σ²) or β, [n, P]
+    # (β, log σ²) or β, [n, P]
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # (β, σ²) or β, [K, P']
 
@@ -41,19 +45,23 @@ class Conjugate(Protocol):
 
 @runtime_checkable
 class BetaPosterior(Protocol):
-    """Tosses of a coin whose probability of heads has a beta prior and therefore a beta posterior."""
+    """Tosses of a coin with a beta prior of heads, and therefore a beta posterior."""
 
     @property
     def prior(self) -> tuple[float, float]: ...  # (a, b)
 
     def counts(self, rows: Rows) -> tuple[int, int]: ...  # heads and tails
 
-    def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor: ...  # of single tosses after those [B]
+    # of single tosses after those [B]
+    def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor: ...
 
 
 @runtime_checkable
 class LinearSmoother(Protocol):
-    """A regression y ~ N(f(x), σ²), σ² known, whose posterior of f is Gaussian with a mean linear in y."""
+    """A regression y ~ N(f(x), σ²), σ² known, with a Gaussian posterior of f.
+
+    The posterior mean is linear in y.
+    """
 
     @property
     def known_noise(self) -> float: ...  # σ²
@@ -64,7 +72,8 @@ class LinearSmoother(Protocol):
         self, x: Tensor, y: Tensor, at: Tensor
     ) -> tuple[Tensor, Tensor]: ...  # mean and variance [M] of f at ``at`` [M, D] given y [N]
 
-    def exponent(self, smoothness: float) -> float: ...  # the posterior contracts to such an f₀ like n to this power
+    # the posterior contracts to such an f₀ like n to this power
+    def exponent(self, smoothness: float) -> float: ...
 
 
 @runtime_checkable
@@ -82,6 +91,8 @@ class Generative(Estimator, Protocol):
 
     def log_class(self, fitted: dict[str, Tensor]) -> Tensor: ...  # log p(y) [C]
 
-    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...  # log p(x_i|y) [B, C, D]
+    # log p(x_i|y) [B, C, D]
+    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...
 
-    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...  # log p(x|y) [B, C]
+    # log p(x|y) [B, C]
+    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...

@@ -11,15 +11,22 @@ from torch import Tensor
 class QFunction(Protocol):
     """Action values Q(s, a, b) of one player for R replicates: a table or an approximator.
 
-    A player's own actions come first; those of several opponents are one, numbered with the last opponent's running fastest."""
+    A player's own actions come first; those that several opponents take are combined into
+    one, numbered with the last opponent's running fastest.
+    """
 
-    def fresh(self, own: int, other: int) -> QFunction: ...  # at initial values, for other numbers of actions
+    # at initial values, for other numbers of actions
+    def fresh(self, own: int, other: int) -> QFunction: ...
 
-    def q(self, s: Tensor) -> Tensor: ...  # s [R, …] -> [R, A, B], to be read before the next ``learn``
+    # s [R, …] -> [R, A, B], to be read before the next ``learn``
+    def q(self, s: Tensor) -> Tensor: ...
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
-        """Moves Q(s, a, b) towards the target, in place; a, b, target and a rate that is a tensor are [R].  A rate of 0
-        leaves a replicate alone."""
+        """Move Q(s, a, b) towards the target, in place.
+
+        a, b, target and a rate that is a tensor are [R].  A rate of 0 leaves a replicate
+        unchanged.
+        """
         ...
 
     def state_dict(self) -> dict[str, Any]: ...
@@ -29,14 +36,15 @@ class QFunction(Protocol):
 
 @runtime_checkable
 class NoiseLaw(Protocol):
-    """A contamination whose law is known: what an oracle needs."""
+    """A contamination with a known law, as an oracle needs."""
 
-    def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]: ...  # weights [C], covariances [C, dy, dy]
+    # weights [C], covariances [C, dy, dy]
+    def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]: ...
 
 
 @runtime_checkable
 class NoiseDensity(Protocol):
-    """A contamination whose corrupted noise has a known density where the clean noise is N(0, Σ)."""
+    """A contamination with a known density of the corrupted noise for clean noise N(0, Σ)."""
 
     # of y' − E[y | x] [..., dy], Σ [dy, dy] or [..., dy, dy] -> [...]
     def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor: ...

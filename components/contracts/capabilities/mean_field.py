@@ -1,4 +1,7 @@
-"""Capabilities of models whose bound is climbed one factor at a time, each to its optimum in closed form."""
+"""Capabilities of models with closed-form coordinate ascent of their bound.
+
+Each factor in turn is set to its optimum.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ Factors = dict[str, Tensor]
 
 
 class ClosedFormAscent(Protocol[Shown]):
-    """A family q(θ, z) = Π_i q_i(θ_i) Π_n q_n(z_n), and the cycle of closed-form updates that climbs its objective.
+    """A family q(θ, z) = Π_i q_i(θ_i) Π_n q_n(z_n) and its cycle of closed-form updates.
 
-    ``Factors`` hold what is kept of q, that of θ; factors of latent variables of rows (z_n: which cluster, a truncated normal)
-    are at their optimum given these wherever they matter, so that nothing grows with the rows.  All S starts are climbed at
-    once; they differ in ``start`` alone."""
+    The cycle climbs the objective.  ``Factors`` hold the stored part of q, its factors of
+    θ; factors of latent variables of rows (z_n: the cluster, a truncated normal) are at
+    their optimum given these wherever they matter, so that memory does not grow with the
+    rows.  All S starts are climbed in parallel; they differ in ``start`` only.
+    """
 
     def start(self, batch: Shown, n: int, generator: torch.Generator) -> Factors: ...  # S = n
 
@@ -42,7 +47,10 @@ class CoordinateAscent(Protocol[Shown]):
 
 @runtime_checkable
 class PointMasses(Protocol[Shown]):
-    """A model whose θ expectation maximisation finds: coordinate ascent where every q_i(θ_i) is a point mass."""
+    """A model with expectation maximisation for θ.
+
+    This is coordinate ascent where every q_i(θ_i) is a point mass.
+    """
 
     # of the log posterior, or, not ``penalised``, of the log likelihood
     def point_masses(self, penalised: bool) -> ClosedFormAscent[Shown]: ...
@@ -52,21 +60,27 @@ class PointMasses(Protocol[Shown]):
 class RowsAscent(ClosedFormAscent[Shown], Protocol[Shown]):
     """The ascent of a model of rows without labels: what it says of new ones."""
 
-    def log_predictive(self, factors: Factors, batch: Shown) -> Tensor: ...  # log E_q[p(x_b | θ)] [S, B]
+    # log E_q[p(x_b | θ)] [S, B]
+    def log_predictive(self, factors: Factors, batch: Shown) -> Tensor: ...
 
 
 @runtime_checkable
 class ClusterAscent(RowsAscent[Shown], Protocol[Shown]):
-    """The ascent of a mixture: K clusters, some of which may be empty."""
+    """The ascent of a mixture: K clusters, some of them possibly empty."""
 
-    def responsibilities(self, factors: Factors, batch: Shown) -> Tensor: ...  # q(z_b = k) [S, B, K]
+    # q(z_b = k) [S, B, K]
+    def responsibilities(self, factors: Factors, batch: Shown) -> Tensor: ...
 
 
 @runtime_checkable
 class DensityOfFactors(Protocol):
-    """A q(θ) whose density is known, in the flat coordinates of the model's log joint: what figures draw contours of."""
+    """A q(θ) with a known density in the flat coordinates of the model's log joint.
 
-    def log_density(self, factors: Factors, theta: Tensor) -> Tensor: ...  # log q(θ) of the first start, [n, P] -> [n]
+    Figures draw its contours.
+    """
+
+    # log q(θ) of the first start, [n, P] -> [n]
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor: ...
 
 
 @runtime_checkable

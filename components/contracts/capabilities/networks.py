@@ -19,9 +19,13 @@ Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
 class Network(Trainable, Protocol):
     """A feed-forward ``nn.Module`` x [B, D] -> f [B, T, C].
 
-    Dropout acts only where a generator is given: ``forward`` alone is deterministic and draws on no global state."""
+    Dropout acts only where a generator is given: ``forward`` without one is deterministic
+    and draws on no global state.
+    """
 
-    def __call__(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor: ...
+    def __call__(
+        self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor: ...
 
     def log_prob(
         self, f: Tensor, batch: Batch
@@ -32,9 +36,13 @@ class Network(Trainable, Protocol):
 
 @runtime_checkable
 class Penalised(Network, Protocol):
-    """A network whose parameters can be fitted as one point: their prior does not grow without bound where it is learned."""
+    """A network with parameters that can be fitted as one point.
 
-    def penalty(self) -> Tensor: ...  # −log prior of the module's own parameters up to a constant, []
+    Their prior does not grow without bound where it is learned.
+    """
+
+    # −log prior of the module's own parameters up to a constant, []
+    def penalty(self) -> Tensor: ...
 
 
 @runtime_checkable
@@ -49,7 +57,8 @@ class Dropout(Protocol):
 class BatchNormalised(Protocol):
     """A network that normalises by the batch as it learns, and as it predicts by statistics that it gathered."""
 
-    def statistics(self) -> list[Tensor]: ...  # the running means and variances themselves, in a fixed order
+    # the running means and variances themselves, in a fixed order
+    def statistics(self) -> list[Tensor]: ...
 
     def gather(
         self, batches: Sequence[Tensor]
@@ -66,7 +75,8 @@ class WeightSpace(Protocol):
     def prior_std(self) -> Tensor: ...  # [P]; where it is learned, gradients pass through it
 
     @property
-    def shares_weights(self) -> bool: ...  # True: convolutions, of which noise on pre-activations knows nothing
+    # True: convolutions, of which noise on pre-activations knows nothing
+    def shares_weights(self) -> bool: ...
 
     def hyperprior(self) -> Tensor: ...  # log prior of the parameters other than θ, []
 
@@ -75,23 +85,35 @@ class WeightSpace(Protocol):
 
 @runtime_checkable
 class AffineLayers(WeightSpace, Protocol):
-    """A network all of whose layers are affine maps of a row: noise on their outputs can stand for noise on weights."""
+    """A network in which all layers are affine maps of a row.
 
-    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...  # [..., P] -> (W [..., out, in], b [..., out])
+    Noise on their outputs can replace noise on weights.
+    """
 
-    def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...  # affine(l, h) stands for h W_lᵀ + b_l
+    # [..., P] -> (W [..., out, in], b [..., out])
+    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...
+
+    # affine(l, h) stands for h W_lᵀ + b_l
+    def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...
 
 
 @runtime_checkable
 class ReversesInputs(Protocol):
-    """A network that may have its derivative in the inputs alone written out, without a graph; None: as configured, not."""
+    """A network that may have its input derivative written out, without a graph.
 
-    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None: ...  # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]
+    None: not available as configured.
+    """
+
+    # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]
+    def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None: ...
 
 
 @runtime_checkable
 class ReversesPredictive(Protocol):
-    """The same of K parameters θ [K, P] at once, at x [B, D] or at inputs of their own [K, B, D]."""
+    """Written-out input derivatives of K parameters θ [K, P] in parallel.
+
+    They are taken at x [B, D] or at inputs of each parameter's own [K, B, D].
+    """
 
     def predictive_reversed(
         self, theta: Tensor, x: Tensor
@@ -100,6 +122,9 @@ class ReversesPredictive(Protocol):
 
 @runtime_checkable
 class InFormat(Network, Protocol):
-    """A network of which there can be a copy in another floating-point format, with parameters that take no gradients."""
+    """A network that can be copied to another floating-point format.
+
+    The copy's parameters take no gradients.
+    """
 
     def in_format(self, dtype: torch.dtype) -> Self: ...

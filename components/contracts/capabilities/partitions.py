@@ -9,9 +9,12 @@ from components.maths.exponential.normal_wishart import NormalWishart
 
 @runtime_checkable
 class DirichletProcess(Protocol):
-    """Clusters of a Dirichlet process α NW: rows of a cluster are normal, its mean and precision from the base measure.
+    """Clusters of a Dirichlet process α NW.
 
-    p(partition) = α^K Γ(α)/Γ(α + N) Π_k Γ(n_k), whatever the truncation that other methods may need."""
+    Rows of a cluster are normal, with mean and precision from the base measure.
+    p(partition) = α^K Γ(α)/Γ(α + N) Π_k Γ(n_k), independent of any truncation that other
+    methods may need.
+    """
 
     @property
     def concentration(self) -> float: ...  # α

@@ -25,7 +25,8 @@ class StateSpace(Protocol):
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
 
-    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor: ...  # y [R, dy], x [R, N, dx] -> [R, N]
+    # y [R, dy], x [R, N, dx] -> [R, N]
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor: ...
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[y_t | x_t] [R, N, dy]
 
@@ -34,12 +35,13 @@ class StateSpace(Protocol):
 class TransitionDensity(Protocol):
     """A transition that can be evaluated, as smoothers and guided proposals ask."""
 
-    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor: ...  # log f_t(x | x_prev) [R, N]
+    # log f_t(x | x_prev) [R, N]
+    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor: ...
 
 
 @runtime_checkable
 class TransitionMean(Protocol):
-    """A transition whose mean is known: where an auxiliary filter looks ahead."""
+    """A transition with a known mean, at which an auxiliary filter looks ahead."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[x_t | x_{t−1} = x] [R, N, dx]
 
@@ -48,11 +50,14 @@ class TransitionMean(Protocol):
 class OptimalProposal(Protocol):
     """The locally optimal proposal p(x_t | x_{t−1}, y_t), and the predictive likelihood that weighs its draws."""
 
-    def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
+    # [R, N, dx]
+    def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor: ...
 
-    def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor: ...  # log p(x | x_prev, y) [R, N]
+    # log p(x | x_prev, y) [R, N]
+    def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor: ...
 
-    def log_predictive(self, y: Tensor, x_prev: Tensor, t: int) -> Tensor: ...  # log p(y_t | x_{t−1}) [R, N]
+    # log p(y_t | x_{t−1}) [R, N]
+    def log_predictive(self, y: Tensor, x_prev: Tensor, t: int) -> Tensor: ...
 
 
 @runtime_checkable
@@ -67,7 +72,8 @@ class GaussianNoise(Protocol):
     """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the same scale can replace."""
 
     @property
-    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy] where parameters are those of each replicate
+    # [dy, dy], or [R, dy, dy] where parameters are those of each replicate
+    def Sigma(self) -> Tensor: ...
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 
@@ -82,7 +88,8 @@ class StartsGaussian(Protocol):
     def P0(self) -> Tensor: ...  # [dx, dx]
 
     @property
-    def Q(self) -> Tensor: ...  # [dx, dx], or [R, dx, dx] where parameters are those of each replicate
+    # [dx, dx], or [R, dx, dx] where parameters are those of each replicate
+    def Q(self) -> Tensor: ...
 
     @property
     def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
@@ -100,9 +107,10 @@ class AdditiveGaussian(StartsGaussian, Protocol):
 
 @runtime_checkable
 class Parameterised(Protocol):
-    """A state-space model with unknown parameters, of which K sets can be tried at once.
+    """A state-space model with unknown parameters, which evaluates K sets in parallel.
 
-    θ is unconstrained, [K, P]; its prior density is that of θ, Jacobian included."""
+    θ is unconstrained, [K, P]; its prior density is the density of θ, Jacobian included.
+    """
 
     @property
     def parameter_names(self) -> Sequence[str]: ...  # of the P parameters
@@ -113,12 +121,16 @@ class Parameterised(Protocol):
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # the parameters themselves [K, P] -> [K, P]
 
-    def at(self, theta: Tensor) -> StateSpace: ...  # the model whose k-th replicate has parameters θ_k [K, P]
+    # the model whose k-th replicate has parameters θ_k [K, P]
+    def at(self, theta: Tensor) -> StateSpace: ...
 
 
 @runtime_checkable
 class ForecastsSeries(Protocol):
-    """What K parameter sets say of the observations that follow a series, its hidden states summed out."""
+    """Forecasts of the observations after a series, from K parameter sets.
+
+    The hidden states are summed out.
+    """
 
     def forecast(
         self, theta: Tensor, series: Series, horizon: int
@@ -135,7 +147,7 @@ class CategoricalSeries(Protocol):
 
 @runtime_checkable
 class KnownParameters(Protocol):
-    """What made the data, where the values of parameters that a model may not know are known."""
+    """A data-generating system with known parameter values, which a model may not know."""
 
     @property
     def parameters(self) -> Mapping[str, float]: ...  # by the names that models give them
@@ -143,9 +155,13 @@ class KnownParameters(Protocol):
 
 @runtime_checkable
 class PowerIntegral(Protocol):
-    """An observation density whose power can be integrated over y, as the β-divergence asks."""
+    """An observation density with a known integral of its power over y.
 
-    def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor: ...  # log ∫ g(y|x)^power dy, [R, N] or []
+    The β-divergence needs it.
+    """
+
+    # log ∫ g(y|x)^power dy, [R, N] or []
+    def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor: ...
 
 
 @runtime_checkable
@@ -213,9 +229,12 @@ class AutoregressiveVolatility(Protocol):
 
 @runtime_checkable
 class SeriesConditionals(Protocol):
-    """Full conditionals of a whole series, which a Gibbs sampler draws in turn: the hidden states, then P parameters.
+    """Full conditionals of a whole series, for a Gibbs sampler.
 
-    C chains for each of R replicates, all at once.  States are x_0 … x_T: those of the T observations, and the one before."""
+    The sampler draws the hidden states, then P parameters, in turn, for C chains of each of
+    R replicates in parallel.  States are x_0 … x_T: the states of the T observations, and
+    the one before.
+    """
 
     @property
     def parameter_names(self) -> Sequence[str]: ...  # of the P parameters
@@ -223,7 +242,8 @@ class SeriesConditionals(Protocol):
     @property
     def state_dim(self) -> int: ...  # dx
 
-    def start(self, series: Series, chains: int, generator: torch.Generator) -> Tensor: ...  # θ [R, C, P]
+    # θ [R, C, P]
+    def start(self, series: Series, chains: int, generator: torch.Generator) -> Tensor: ...
 
     def draw_states(
         self, series: Series, theta: Tensor, generator: torch.Generator
@@ -236,7 +256,7 @@ class SeriesConditionals(Protocol):
 
 @runtime_checkable
 class KnownResponse(Protocol):
-    """A system of which it is known what its inputs do, and which of the columns that could matter do."""
+    """A system with a known response to its inputs and known relevance of its columns."""
 
     @property
     def coefficients(self) -> dict[str, float]: ...  # of regressors and inputs by name; 0: idle
@@ -246,13 +266,16 @@ class KnownResponse(Protocol):
 
 @runtime_checkable
 class StructuralSeries(Protocol):
-    """A series as a sum of blocks, whose structure is declared, so that a compiled sweep can read it."""
+    """A series as a sum of blocks with a declared structure, readable by a compiled sweep."""
 
     @property
     def structure(self) -> Structure: ...
 
-    def design(self, series: Series, ahead: int = 0) -> Design: ...  # of the T times seen and of so many that follow
+    # of the T times seen and of so many that follow
+    def design(self, series: Series, ahead: int = 0) -> Design: ...
 
-    def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...  # of θ [C, P], with λ = 1
+    # of θ [C, P], with λ = 1
+    def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...
 
-    def columns(self, theta: Tensor, design: Design) -> Tensor: ...  # x_t, stocks grown with the φ of θ [C, n, p]
+    # x_t, stocks grown with the φ of θ [C, n, p]
+    def columns(self, theta: Tensor, design: Design) -> Tensor: ...

@@ -18,7 +18,10 @@ PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
 
 
 class Trainable(Protocol):
-    """A module whose parameters an optimizer moves and a checkpoint keeps; ``nn.Module`` has it all."""
+    """A module with parameters that an optimizer moves and a checkpoint stores.
+
+    ``nn.Module`` has all of these methods.
+    """
 
     def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
 
@@ -39,9 +42,11 @@ class Elbo(Trainable, Protocol):
         self, batch: Batch, n_samples: int, generator: torch.Generator
     ) -> Any: ...  # whatever ``elbo`` reads
 
-    def elbo(self, batch: Batch, noise: Any) -> dict[str, Tensor]: ...  # "elbo", "log_likelihood", "kl": all []
+    # "elbo", "log_likelihood", "kl": all []
+    def elbo(self, batch: Batch, noise: Any) -> dict[str, Tensor]: ...
 
-    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive: ...  # a mixture of n
+    # a mixture of n
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive: ...
 
 
 class VariationalLayer(Protocol):
@@ -53,7 +58,7 @@ class VariationalLayer(Protocol):
 
 @runtime_checkable
 class VariationalLayers(Protocol):
-    """Layers whose q(v) natural gradients can follow, by name, bottom to top."""
+    """Layers with a q(v) that natural gradients can follow, by name, bottom to top."""
 
     def layers(self) -> Mapping[str, VariationalLayer]: ...
 
@@ -83,7 +88,7 @@ class Hyperparameters(Protocol):
 
 @runtime_checkable
 class ArdWeights(Protocol):
-    """What the top layer makes of its processes: the weights of a Hinton diagram."""
+    """Weights of the top layer on its processes, as in a Hinton diagram."""
 
     @property
     def process_names(self) -> list[str]: ...
@@ -107,16 +112,21 @@ class InducingInputs(ArdWeights, Protocol):
 class Pathwise(Trainable, Protocol[Shown]):
     """A bound that is differentiable in explicit noise, row by row."""
 
-    def draw_noise(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B, D]
+    # [S, B, D]
+    def draw_noise(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...
 
-    def elbo_rows(self, batch: Shown, noise: Tensor) -> Tensor: ...  # [S, B], without what ``kl`` holds
+    # [S, B], without what ``kl`` holds
+    def elbo_rows(self, batch: Shown, noise: Tensor) -> Tensor: ...
 
     def kl(self) -> Tensor: ...  # of what all rows share; 0 where they share nothing, []
 
 
 @runtime_checkable
 class NormalNoise(Pathwise[Shown], Protocol[Shown]):
-    """Noise whose rows are N(0, I_D), each its own or all one draw expanded: its powers have known means."""
+    """Noise with rows N(0, I_D), each independent or all one draw expanded.
+
+    Powers of the noise have known means.
+    """
 
     @property
     def noise_dim(self) -> int: ...  # D
@@ -124,7 +134,10 @@ class NormalNoise(Pathwise[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class LocationScale(NormalNoise[Shown], Protocol[Shown]):
-    """Latent variables θ = m + L ε, through which alone the noise enters the bound: what is quadratic in θ has a known mean."""
+    """Latent variables θ = m + L ε, the only path of the noise into the bound.
+
+    Terms quadratic in θ have a known mean.
+    """
 
     def location_scale(
         self, batch: Shown
@@ -144,7 +157,10 @@ class GlobalLatent(LocationScale[Shown], Protocol[Shown]):
 
 
 class Contextual(Protocol[Shown]):
-    """What tells rows apart: their inputs, and their labels where there are some; what networks beside the model may read."""
+    """Context that distinguishes rows: their inputs, and their labels if there are any.
+
+    Networks next to the model may read it.
+    """
 
     @property
     def context_dim(self) -> int: ...  # C; 0 where there are no rows
@@ -159,7 +175,7 @@ class RowContext(NormalNoise[Shown], Contextual[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class PathDerivative(Pathwise[Shown], Protocol[Shown]):
-    """A bound whose q can be held still in log q, so that it moves with the draws alone."""
+    """A bound that can hold q fixed in log q, so that it moves with the draws only."""
 
     def path_rows(
         self, batch: Shown, noise: Tensor
@@ -168,11 +184,14 @@ class PathDerivative(Pathwise[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class LogRatio(Trainable, Protocol[Shown]):
-    """A bound E_q[log p(x, z) − log q(z|x)] whose two log densities can be had at any z, row by row.
+    """A bound E_q[log p(x, z) − log q(z|x)] with both log densities available at any z.
 
-    z is a tensor [S, B, …], or a tuple of them (the layers of a deep model)."""
+    The densities are given row by row.  z is a tensor [S, B, …], or a tuple of tensors (the
+    layers of a deep model).
+    """
 
-    def sample(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Any: ...  # z ~ q(z|x), no gradient
+    # z ~ q(z|x), no gradient
+    def sample(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Any: ...
 
     def log_q(self, batch: Shown, z: Any) -> Tensor: ...  # log q(z|x) [S, B]
 
@@ -181,9 +200,13 @@ class LogRatio(Trainable, Protocol[Shown]):
 
 @runtime_checkable
 class FactoredGuide(Trainable, Protocol[Shown]):
-    """q(θ) = Π_i q_i(θ_i) of one θ for all rows; the i-th entry of every parameter [P] is that of q_i alone."""
+    """q(θ) = Π_i q_i(θ_i) of one θ for all rows.
 
-    def draw_theta(self, n: int, generator: torch.Generator) -> Tensor: ...  # θ ~ q, no gradient [S, P]
+    The i-th entry of every parameter [P] belongs to q_i only.
+    """
+
+    # θ ~ q, no gradient [S, P]
+    def draw_theta(self, n: int, generator: torch.Generator) -> Tensor: ...
 
     def log_q_each(self, theta: Tensor) -> Tensor: ...  # log q_i(θ_si) [S, P]
 
@@ -196,7 +219,9 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
     """A guide that says log q of its draws as it makes them: in one pass through its networks what asks for two otherwise."""
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
-    def sample_with_log_q(self, batch: Shown, n_samples: int, generator: torch.Generator) -> tuple[Any, Tensor]: ...
+    def sample_with_log_q(
+        self, batch: Shown, n_samples: int, generator: torch.Generator
+    ) -> tuple[Any, Tensor]: ...
 
 
 @runtime_checkable
@@ -211,7 +236,10 @@ class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class RowGuide(LogRatio[Shown], Contextual[Shown], Protocol[Shown]):
-    """A guide q(z_b|x_b) that reads the context of the rows, each of which has latent variables of its own."""
+    """A guide q(z_b|x_b) that reads the context of the rows.
+
+    Each row has latent variables of its own.
+    """
 
 
 @runtime_checkable
@@ -234,10 +262,13 @@ class ClassConditional(LatentVariable[Batch], Protocol):
 
 @runtime_checkable
 class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
-    """Binary latent variables in L layers, z = (z_1, …, z_L), z_l [S, B, D_l], of which the guide draws each given the one
-    below: q(z|x) = Π_l Π_d Bernoulli(z_ld | sigmoid(α_ld)), α_1 a function of x, α_l of z_{l−1}.
+    """Binary latent variables in L layers, z = (z_1, …, z_L), z_l [S, B, D_l].
 
-    ``log_joint`` and ``log_q`` are smooth functions of z that relaxed values in (0, 1) may stand for."""
+    The guide draws each layer given the one below:
+    q(z|x) = Π_l Π_d Bernoulli(z_ld | sigmoid(α_ld)), α_1 a function of x, α_l of z_{l−1}.
+    ``log_joint`` and ``log_q`` are smooth functions of z, so relaxed values in (0, 1) may
+    replace z.
+    """
 
     @property
     def n_layers(self) -> int: ...  # L
@@ -251,8 +282,12 @@ class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class Decoder(Protocol):
-    """A generative model seen from its latent variables: what draws new rows, and shows what a latent value stands for."""
+    """A generative model as a function of its latent variables.
+
+    It draws new rows, and shows the meaning of a latent value.
+    """
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor: ...  # z ~ p(z) [n, D]
 
-    def decode(self, z: Tensor) -> Tensor: ...  # E[x|z], z [..., D] -> [..., …] of the shape of a row
+    # E[x|z], z [..., D] -> [..., …] of the shape of a row
+    def decode(self, z: Tensor) -> Tensor: ...

@@ -40,8 +40,14 @@ def watch_class(role: str, cls: C) -> C:
     They raise Misfit, in one line that names the file, where they raise anything, end the process, draw from a global
     stream or return what the role does not take."""
     base = base_of(cls)
-    methods = {} if base is None else {name: _watch_method(role, cls, name) for name in METHODS[base]}
-    inside = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    methods = (
+        {} if base is None else {name: _watch_method(role, cls, name) for name in METHODS[base]}
+    )
+    inside = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
     return type(cls)(cls.__name__, (cls,), inside | methods)
 
 
@@ -51,7 +57,8 @@ def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
 
     @wraps(method)
     def call(self: Any, *given: Any, **named: Any) -> Any:
-        where, before = f"{role}={self.name}: {name}", stand()
+        where = f"{role}={self.name}: {name}"
+        before = stand()
         try:
             with kept_settings(), no_sudden_exit():
                 returned = method(self, *given, **named)
@@ -60,7 +67,9 @@ def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
                 raise
             raise refusal(where, error, method) from error
         if stream := drawn_from(before):
-            raise Misfit(f"{where} draws from {stream} global stream, or seeds it; {FIXES[stream]} ({line_of(method)})")
+            raise Misfit(
+                f"{where} draws from {stream} global stream, or seeds it; {FIXES[stream]} ({line_of(method)})"
+            )
         if check is not None and (wrong := check(self, (*given, *named.values()), returned)):
             raise Misfit(f"{where} {wrong} ({line_of(method)})")
         return returned
@@ -84,7 +93,9 @@ def _problem(dataset: Any, given: tuple[Any, ...], returned: Any) -> str:
 
 def _check_built_model(model: Any, given: tuple[Any, ...], returned: Any) -> str:
     lacks = missing(returned, model.capabilities())
-    return f"returns {_kind(returned)} without {', '.join(lacks)}, which offers names" if lacks else ""
+    return (
+        f"returns {_kind(returned)} without {', '.join(lacks)}, which offers names" if lacks else ""
+    )
 
 
 def _state(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
@@ -101,23 +112,28 @@ def _step(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
     if wrong := _state(inference, given, state):
         return f"{wrong}, and info"
     if given and type(state) is not type(given[0]):
-        return (
-            f"returns a state of {type(state).__name__} for one of {type(given[0]).__name__}; both must be of one class"
-        )
+        return f"returns a state of {type(state).__name__} for one of {type(given[0]).__name__}; both must be of one class"
     if recast := _recast(given[0] if given else state, state):
         return recast
     if not isinstance(info, dict) or not all(isinstance(name, str) for name in info):
         return f"returns {_kind(info)} for info, must return a dictionary of numbers or tensors by name"
     odd = [
-        name for name, value in info.items() if not isinstance(value, Tensor | int | float) and not _is_scalar(value)
+        name
+        for name, value in info.items()
+        if not isinstance(value, Tensor | int | float) and not _is_scalar(value)
     ]
-    return f"returns info[{odd[0]!r}] = {_kind(info[odd[0]])}, must be a number or a tensor" if odd else ""
+    return (
+        f"returns info[{odd[0]!r}] = {_kind(info[odd[0]])}, must be a number or a tensor"
+        if odd
+        else ""
+    )
 
 
 def _recast(before: Any, after: Any) -> str:
-    """What is wrong with the precision of a state that a step returns."""
+    """Describe the error in the precision of a state that a step returns."""
     for name in (field.name for field in dataclasses.fields(after)):
-        old, new = getattr(before, name, None), getattr(after, name, None)
+        old = getattr(before, name, None)
+        new = getattr(after, name, None)
         if not (isinstance(old, Tensor) and isinstance(new, Tensor)):
             continue
         if old.is_floating_point() and new.dtype != old.dtype:
@@ -134,7 +150,9 @@ def _posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
     if inference.variants():  # one posterior of each
         return ""
     lacks = [word for word in sorted(inference.gives) if not isinstance(returned, POSTERIORS[word])]
-    return f"returns {_kind(returned)} without {', '.join(lacks)}, which gives names" if lacks else ""
+    return (
+        f"returns {_kind(returned)} without {', '.join(lacks)}, which gives names" if lacks else ""
+    )
 
 
 def _check_perturbed(attacker: Any, given: tuple[Any, ...], returned: Any) -> str:
@@ -149,10 +167,16 @@ def _tensor_like(like: Tensor, named: str, returned: Any, finite: bool = True) -
     if not isinstance(returned, Tensor):
         return f"returns {_kind(returned)}, must return a tensor like {named}"
     if returned.shape != like.shape:
-        return f"returns {list(returned.shape)}, must return the shape of {named}, {list(like.shape)}"
+        return (
+            f"returns {list(returned.shape)}, must return the shape of {named}, {list(like.shape)}"
+        )
     if returned.dtype != like.dtype:
         return f"returns {returned.dtype}, must return {like.dtype}, as {named}"
-    return "returns numbers that are not finite" if finite and not bool(returned.isfinite().all()) else ""
+    return (
+        "returns numbers that are not finite"
+        if finite and not bool(returned.isfinite().all())
+        else ""
+    )
 
 
 def _check_opponent_methods(opponent: Any, given: tuple[Any, ...], returned: Any) -> str:
@@ -165,7 +189,11 @@ def _check_opponent_methods(opponent: Any, given: tuple[Any, ...], returned: Any
         return ""
     if returned.dtype != torch.long:
         return f"returns {returned.dtype}, must return numbers of actions, torch.long"
-    return "returns an action below 0; actions are numbered from 0" if bool((returned < 0).any()) else ""
+    return (
+        "returns an action below 0; actions are numbered from 0"
+        if bool((returned < 0).any())
+        else ""
+    )
 
 
 def _check_estimate(gradient: Any, given: tuple[Any, ...], returned: Any) -> str:
@@ -173,8 +201,14 @@ def _check_estimate(gradient: Any, given: tuple[Any, ...], returned: Any) -> str
         return f"returns {_kind(returned)}, must return (gradients, terms, state)"
     gradients, terms, _ = returned
     if not isinstance(gradients, list):
-        return f"returns {_kind(gradients)} for gradients, must return a list, one for each parameter"
-    return "" if isinstance(terms, dict) else f"returns {_kind(terms)} for terms, must return a dictionary of tensors"
+        return (
+            f"returns {_kind(gradients)} for gradients, must return a list, one for each parameter"
+        )
+    return (
+        ""
+        if isinstance(terms, dict)
+        else f"returns {_kind(terms)} for terms, must return a dictionary of tensors"
+    )
 
 
 def _terms(block: Any, given: tuple[Any, ...], returned: Any) -> str:

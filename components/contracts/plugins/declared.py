@@ -1,4 +1,4 @@
-"""What the class of a user's component declares, compared with what its role asks."""
+"""Comparison of the declarations in a user's component class with its role's requirements."""
 
 from __future__ import annotations
 
@@ -50,27 +50,45 @@ KNOWLEDGE = frozenset(get_args(attackers.Knowledge))
 # dictionary of sets of words by kind of problem.
 WORDS: dict[type, dict[str, tuple[str, frozenset[str]]]] = {
     roles.Dataset: {
-        "kind": ("one", KINDS), "target": ("one", TARGETS), "domain": ("one", DOMAINS), "values": ("one", VALUES),
+        "kind": ("one", KINDS),
+        "target": ("one", TARGETS),
+        "domain": ("one", DOMAINS),
+        "values": ("one", VALUES),
         "simulates": ("set", frozenset(CAPABILITIES)),
     },
     roles.Model: {
-        "kinds": ("set", KINDS), "targets": ("set", TARGETS), "values": ("set", VALUES), "domains": ("set", DOMAINS),
-        "offers": ("set", frozenset(CAPABILITIES)), "assumes": ("set", frozenset(CAPABILITIES)),
+        "kinds": ("set", KINDS),
+        "targets": ("set", TARGETS),
+        "values": ("set", VALUES),
+        "domains": ("set", DOMAINS),
+        "offers": ("set", frozenset(CAPABILITIES)),
+        "assumes": ("set", frozenset(CAPABILITIES)),
     },
     roles.Inference: {
-        "kinds": ("set", KINDS), "sees": ("one", SEES), "needs": ("set", frozenset(CAPABILITIES)),
-        "needs_by_kind": ("by", frozenset(CAPABILITIES)), "instead_by_kind": ("by", frozenset(CAPABILITIES)),
-        "gives": ("set", frozenset(POSTERIORS)), "gives_by_kind": ("by", frozenset(POSTERIORS)),
-        "folds_replicates": ("set", KINDS), "makes": ("set", frozenset(CAPABILITIES)),
+        "kinds": ("set", KINDS),
+        "sees": ("one", SEES),
+        "needs": ("set", frozenset(CAPABILITIES)),
+        "needs_by_kind": ("by", frozenset(CAPABILITIES)),
+        "instead_by_kind": ("by", frozenset(CAPABILITIES)),
+        "gives": ("set", frozenset(POSTERIORS)),
+        "gives_by_kind": ("by", frozenset(POSTERIORS)),
+        "folds_replicates": ("set", KINDS),
+        "makes": ("set", frozenset(CAPABILITIES)),
     },
     roles.Gradient: {"needs": ("set", frozenset(CAPABILITIES))},
-    attackers.Evasion: {"kinds": ("set", KINDS), "targets": ("set", TARGETS), "knowledge": ("one", KNOWLEDGE)},
+    attackers.Evasion: {
+        "kinds": ("set", KINDS),
+        "targets": ("set", TARGETS),
+        "knowledge": ("one", KNOWLEDGE),
+    },
     attackers.Contamination: {
-        "kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE), "offers": ("set", frozenset(CAPABILITIES)),
+        "kinds": ("set", KINDS),
+        "knowledge": ("one", KNOWLEDGE),
+        "offers": ("set", frozenset(CAPABILITIES)),
     },
     attackers.Injection: {"kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
     attackers.Opponent: {"kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
-}  # fmt: skip
+}
 
 # Class variables without a default.
 REQUIRED: dict[type, tuple[str, ...]] = {
@@ -99,11 +117,15 @@ def check_declared(role: str, name: str, cls: type) -> None:
     where = f"{role}={name} ({line_of(cls)})"
     base = base_of(cls)
     if base is None:
-        raise Misfit(f"{where}: {cls.__name__} derives from no base of components.contracts; a {role} must")
+        raise Misfit(
+            f"{where}: {cls.__name__} derives from no base of components.contracts; a {role} must"
+        )
     _check_methods(where, cls, base)
     for variable in REQUIRED.get(base, ()):
         if not hasattr(cls, variable):
-            raise Misfit(f"{where}: {cls.__name__} has no {variable}; declare {variable}: ClassVar[…] in the class")
+            raise Misfit(
+                f"{where}: {cls.__name__} has no {variable}; declare {variable}: ClassVar[…] in the class"
+            )
     for variable, (form, words) in WORDS.get(base, {}).items():
         _check_words(f"{where}: {variable}", getattr(cls, variable, None), form, words)
 
@@ -130,7 +152,9 @@ def _check_words(where: str, value: object, form: str, words: frozenset[str]) ->
             _check_words(f"{where}[{kind!r}]", some, "set", words)
     else:
         if not isinstance(value, set | frozenset):
-            raise Misfit(f"{where} is a {type(value).__name__}, must be a set of words, frozenset({{…}})")
+            raise Misfit(
+                f"{where} is a {type(value).__name__}, must be a set of words, frozenset({{…}})"
+            )
         _refuse_unknown(where, value, words)
 
 
@@ -138,5 +162,7 @@ def _refuse_unknown(where: str, given: Iterable[object], words: frozenset[str]) 
     for word in sorted(map(str, given)):
         if word not in words:
             near = get_close_matches(word, words, n=1, cutoff=0.6)
-            fix = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
+            fix = (
+                f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
+            )
             raise Misfit(f"{where}: unknown word {word!r}; {fix}")

@@ -16,7 +16,7 @@ FIXES = {
 
 
 def stand() -> dict[str, Any]:
-    """Where each stands, by its name."""
+    """State of each global generator, by its name."""
     _, words, position, *_ = np.random.get_state(legacy=True)
     return {
         "Python's": random.getstate(),

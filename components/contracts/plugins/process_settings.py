@@ -12,7 +12,8 @@ from typing import Any
 @contextmanager
 def kept_settings() -> Iterator[None]:
     """Puts back the present folder, and PyTorch's default dtype, default device and gradient mode."""
-    folder, before = _folder(), _of_torch()
+    folder = _folder()
+    before = _of_torch()
     try:
         yield
     finally:

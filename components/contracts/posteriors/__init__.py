@@ -1,6 +1,7 @@
-"""What can be asked of a posterior: metrics, attacks, figures and files read nothing else.
+"""Protocols of posteriors: metrics, attacks, figures and files read nothing else.
 
-An inference method says in ``gives`` which of these its posteriors keep."""
+An inference method lists in ``gives`` the protocols that its posteriors implement.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What predicts labels: a predictive, draws, a fit, a module; and what a method says of itself in figures and in files."""
+"""Posteriors that predict labels: a predictive, draws, a fit, a module.
+
+It also holds a method's own figures and files.
+"""
 
 from __future__ import annotations
 
@@ -24,32 +27,47 @@ class Predicts(Protocol):
 
 @runtime_checkable
 class Redraws(Predicts, Protocol):
-    """A posterior predictive that rests on draws of which there can be fewer: what an attack follows at each step."""
+    """A posterior predictive based on draws that can be reduced in number.
 
-    def some(self, n: int, generator: torch.Generator | None) -> Predicts: ...  # None: always the same n
+    An attack follows it at each step.
+    """
+
+    # None: always the same n
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts: ...
 
 
 @runtime_checkable
 class PredictsInReverse(Predicts, Protocol):
-    """A posterior predictive whose derivative in the inputs may be written out: no graph is made; None: as it is, not."""
+    """A posterior predictive that may have its input derivative written out, without a graph.
+
+    None: not available for this one.
+    """
 
     def reverse(
         self, x: Tensor, generator: torch.Generator
-    ) -> tuple[Predictive, Reverse] | None: ...  # ``predict``, and ∂/∂f [S, B, T, C] of its logits -> ∂/∂x [B, D]
+    ) -> (
+        tuple[Predictive, Reverse] | None
+    ): ...  # ``predict``, and ∂/∂f [S, B, T, C] of its logits -> ∂/∂x [B, D]
 
 
 @runtime_checkable
 class ChangesFormat(Predicts, Protocol):
-    """A posterior predictive of which there may be a copy in another floating-point format, for inputs x in it."""
+    """A posterior predictive that may have a copy in another floating-point format.
 
-    def in_format(self, dtype: torch.dtype) -> Predicts | None: ...  # None: what it is made of has no such copy
+    The copy takes inputs x in that format.
+    """
+
+    # None: what it is made of has no such copy
+    def in_format(self, dtype: torch.dtype) -> Predicts | None: ...
 
 
 @runtime_checkable
 class HoldsDraws(Protocol):
-    """Draws θ of C chains, and the P' parameters with names that they stand for.
+    """Draws θ of C chains, and the P' named parameters that they represent.
 
-    Where R replicates are computed at once, C is R times the chains of each; ``of_replicate`` has those of one."""
+    If R replicates are computed in parallel, C is R times the chains of each;
+    ``of_replicate`` selects the chains of one.
+    """
 
     @property
     def replicates(self) -> int: ...  # R
@@ -101,7 +119,10 @@ class HoldsDraws(Protocol):
 
 @runtime_checkable
 class HoldsFit(Predicts, Protocol):
-    """A posterior that is an estimator and what it learnt, of which attacks ask ``contracts.capabilities``."""
+    """A posterior that is an estimator and its fit.
+
+    Attacks use ``contracts.capabilities`` of the estimator.
+    """
 
     @property
     def estimator(self) -> object: ...
@@ -112,7 +133,10 @@ class HoldsFit(Predicts, Protocol):
 
 @runtime_checkable
 class HoldsModule(Protocol):
-    """A posterior made of a trained module, of which figures ask ``contracts.capabilities``."""
+    """A posterior made of a trained module.
+
+    Figures use ``contracts.capabilities`` of the module.
+    """
 
     @property
     def module(self) -> object: ...
@@ -138,7 +162,8 @@ class Defends(Predicts, Protocol):
 class Analyses(Protocol):
     """A posterior that has more to say than what it predicts: scores and figures of its own."""
 
-    def scores(self) -> Mapping[str, Tensor | float]: ...  # numbers, or [R] where replicates are a dimension
+    # numbers, or [R] where replicates are a dimension
+    def scores(self) -> Mapping[str, Tensor | float]: ...
 
     def figures(self) -> dict[str, Figure]: ...
 
@@ -152,6 +177,7 @@ class WritesFiles(Protocol):
 
 @runtime_checkable
 class KnowsDensity(Protocol):
-    """A posterior of θ whose density may be known."""
+    """A posterior of θ that may have a known density."""
 
-    def log_density(self, theta: Tensor) -> Tensor | None: ...  # log q(θ), [n, P] -> [n]; None: it is not
+    # log q(θ), [n, P] -> [n]; None: it is not
+    def log_density(self, theta: Tensor) -> Tensor | None: ...

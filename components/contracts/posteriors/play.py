@@ -1,4 +1,4 @@
-"""What a decision maker has earned, believes and would do."""
+"""Rewards, beliefs and policy of a decision maker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Played(Protocol):
-    """What a decision maker has earned in t episodes, and what she would do now."""
+    """Rewards of a decision maker in t episodes, and its current policy."""
 
     @property
     def rewards(self) -> Tensor: ...  # [R, t]
 
     @property
-    def beside(self) -> Tensor: ...  # what each of M opponents got, and welfare [M + 1, R, t]; empty: not recorded
+    # what each of M opponents got, and welfare [M + 1, R, t]; empty: not recorded
+    def beside(self) -> Tensor: ...
 
     @property
     def firsts(
@@ -26,10 +27,12 @@ class Played(Protocol):
     ) -> Tensor: ...  # share of moves that was action 0, hers and each opponent's [1 + M, R, t]; empty likewise
 
     @property
-    def values(self) -> Tensor: ...  # [R, A] expected value of each of her actions in the present state
+    # [R, A] expected value of each of her actions in the present state
+    def values(self) -> Tensor: ...
 
     @property
-    def forecast(self) -> Tensor | None: ...  # [R, B] her belief about the opponents' next actions; None: she has none
+    # [R, B] her belief about the opponents' next actions; None: she has none
+    def forecast(self) -> Tensor | None: ...
 
     @property
     def beliefs(self) -> dict[str, Tensor]: ...  # scores of what she believes of her opponents [R]

@@ -1,4 +1,4 @@
-"""What knows rows without labels: bounds on their likelihood, topics, a predictive of rows."""
+"""Posteriors of rows without labels: bounds on their likelihood, topics, a predictive."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ Shown = TypeVar("Shown", contravariant=True)  # the rows that a posterior reads
 class BoundsLikelihood(Protocol[Shown]):
     """log p(x) of each row, or bounds on it.
 
-    With w_s the S values of a row, E[w_s] ≤ E[log S⁻¹ Σ_s exp w_s] ≤ log p(x): importance weights log p(x, z_s) − log q(z_s|x)
-    where z is drawn.  Where p(x) is known there is one value and no drawing.  Of counts and words, p is that of the words
-    in an order, without a multinomial coefficient."""
+    With w_s the S values of a row, E[w_s] ≤ E[log S⁻¹ Σ_s exp w_s] ≤ log p(x): importance
+    weights log p(x, z_s) − log q(z_s|x) where z is drawn.  Where p(x) is known there is one
+    value and no drawing.  For counts and words, p is the probability of the words in an
+    order, without a multinomial coefficient.
+    """
 
-    def log_weights(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B] or [1, B]
+    # [S, B] or [1, B]
+    def log_weights(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...
 
 
 @runtime_checkable
 class HoldsTopics(Protocol):
-    """Topics, laws of words, and how a document mixes them: S of them, equal parts of a mixture, whose numbers may mean
-    another topic in each."""
+    """Topics, which are laws of words, and the way a document mixes them.
+
+    There are S sets of topics, equal parts of a mixture; a topic number may mean another
+    topic in each.
+    """
 
     @property
     def topics(self) -> Tensor: ...  # E[B | …] [S, K, V], each sums to 1
@@ -42,4 +48,5 @@ class PredictsRows(Protocol[Shown]):
 
     def log_predictive(self, batch: Shown) -> Tensor: ...  # log p(x_b | training rows) [B]
 
-    def clusters(self, batch: Shown) -> Tensor | None: ...  # p(z_b = k | x_b) [B, K]; None: there are none
+    # p(z_b = k | x_b) [B, K]; None: there are none
+    def clusters(self, batch: Shown) -> Tensor | None: ...

@@ -1,4 +1,4 @@
-"""What knows a series: its states, its signal, its future, its parts, and what inputs make of it."""
+"""Posteriors of a series: its states, signal, future and parts, and the effect of inputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SmoothedStates(Protocol):
 
 
 class Signal(NamedTuple):
-    """Of s_t = E[y_t | x_t] given y_1:T its mean, and of a new observation of it the 90 % interval."""
+    """Mean of s_t = E[y_t | x_t] given y_1:T, and 90 % interval of a new observation of it."""
 
     mean: Tensor  # [R, T, dy]
     lower: Tensor  # 5 % quantile of s_t and noise [R, T, dy]
@@ -42,7 +42,10 @@ class Signal(NamedTuple):
 
 @runtime_checkable
 class SmoothedSignal(SmoothedStates, Protocol):
-    """What lies behind the observations: what is scored where the truth of the signal is known, and not that of the states."""
+    """The signal behind the observations.
+
+    It is scored if the truth of the signal is known and the truth of the states is not.
+    """
 
     @property
     def signal(self) -> Signal | None: ...  # None: the noise of the observations is not known
@@ -62,7 +65,8 @@ class FilteredStates(SmoothedStates, Protocol):
     def log_normaliser(self) -> Tensor: ...  # log ∏_t ∫ G_t dπ_t|t−1 [R]
 
     @property
-    def evidence(self) -> bool: ...  # whether the potentials G are likelihoods, and the normaliser the evidence
+    # whether the potentials G are likelihoods, and the normaliser the evidence
+    def evidence(self) -> bool: ...
 
 
 @runtime_checkable
@@ -78,7 +82,8 @@ class WeighsObservations(Protocol):
     """A filter's posterior that knows how far it followed each observation: 1 as a Kalman filter does, 0 not at all."""
 
     @property
-    def weight(self) -> Tensor | None: ...  # [R, T]; None: it follows each of them, or weighs particles
+    # [R, T]; None: it follows each of them, or weighs particles
+    def weight(self) -> Tensor | None: ...
 
 
 @runtime_checkable
@@ -91,7 +96,7 @@ class SeriesDraws(SmoothedStates, Protocol):
 
 @runtime_checkable
 class Forecasts(Protocol):
-    """Parameters of a series, each of which says what follows it: equal parts of a mixture."""
+    """Parameter draws of a series that each forecast its future: equal parts of a mixture."""
 
     def forecast(
         self, series: Series, horizon: int, generator: torch.Generator
@@ -102,17 +107,18 @@ class Forecasts(Protocol):
 
 @runtime_checkable
 class ForecastsEach(Forecasts, Protocol):
-    """Forecasts from every time at once, and of several times together."""
+    """Forecasts from every time in one pass, and joint forecasts of several times."""
 
     def one_ahead(
         self, series: Series, n: int, generator: torch.Generator
     ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
 
-    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...  # y_{T+1} … y_{T+H} [S, H]
+    # y_{T+1} … y_{T+H} [S, H]
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...
 
 
 class Part(NamedTuple):
-    """What one block adds to a series."""
+    """Contribution of one block to a series."""
 
     name: str
     mean: Tensor  # [T]
@@ -131,24 +137,28 @@ class Decomposes(Protocol):
     def components(self) -> list[Part]: ...  # empty: nothing is drawn yet
 
     @property
-    def residuals(self) -> Tensor: ...  # of one-step forecasts, by their sd; NaN where nothing is seen [T]
+    # of one-step forecasts, by their sd; NaN where nothing is seen [T]
+    def residuals(self) -> Tensor: ...
 
 
 @runtime_checkable
 class Selects(Protocol):
-    """Columns of which each draw takes some."""
+    """Columns, a subset of them in each draw."""
 
     @property
     def inclusion(self) -> dict[str, float]: ...  # how often each is in
 
     @property
-    def positive(self) -> dict[str, float]: ...  # and how often of these its coefficient is positive; never in: 1
+    # and how often of these its coefficient is positive; never in: 1
+    def positive(self) -> dict[str, float]: ...
 
     @property
-    def long_run(self) -> dict[str, Tensor]: ...  # of those whose effect lasts, by input, all that a unit adds [S]
+    # of those whose effect lasts, by input, all that a unit adds [S]
+    def long_run(self) -> dict[str, Tensor]: ...
 
     @property
-    def units(self) -> dict[str, float]: ...  # what their coefficients are of, in units of the columns: 1, or an sd
+    # what their coefficients are of, in units of the columns: 1, or an sd
+    def units(self) -> dict[str, float]: ...
 
 
 class Affine(NamedTuple):
@@ -161,6 +171,7 @@ class Affine(NamedTuple):
 
 @runtime_checkable
 class AffineInInputs(Protocol):
-    """What inputs to come make of a series."""
+    """Effect of future inputs on a series."""
 
-    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine: ...  # H ≤ what is known ahead
+    # H ≤ what is known ahead
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine: ...

@@ -1,4 +1,7 @@
-"""Rigid-body inverse dynamics of a serial arm with revolute joints, for many states at once."""
+"""Rigid-body inverse dynamics of a serial arm with revolute joints, for many states.
+
+All states are computed together.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Arm:
-    """J revolute joints in modified Denavit–Hartenberg form; link i moves with joint i, whose axis is z of its frame.
+    """J revolute joints in modified Denavit–Hartenberg form.
 
-    Source: Craig (2005) Introduction to Robotics, section 3.4."""
+    Link i moves with joint i; the joint's axis is z of the link's frame.
+
+    Source: Craig (2005) Introduction to Robotics, section 3.4.
+    """
 
     twist: Array  # [J] α_{i−1}: angle from z_{i−1} to z_i about x_{i−1}, rad
     length: Array  # [J] a_{i−1}: distance from z_{i−1} to z_i along x_{i−1}, m
@@ -28,19 +34,28 @@ class Arm:
 
 def cross(a: Array, b: Array) -> Array:
     """a × b along the first dimension, [3, N] or [3, 1]."""
-    return np.stack((a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]))
+    return np.stack(
+        (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+    )
 
 
 def to_link(v: Array, cos: Array, sin: Array, twist: float) -> Array:
     """Rz(θ)ᵀ Rx(α)ᵀ v: a vector of frame i−1 in the axes of frame i; v [3, N], cos θ and sin θ [N]."""
-    x, y, z = v[0], np.cos(twist) * v[1] + np.sin(twist) * v[2], np.cos(twist) * v[2] - np.sin(twist) * v[1]
+    x = v[0]
+    y = np.cos(twist) * v[1] + np.sin(twist) * v[2]
+    z = np.cos(twist) * v[2] - np.sin(twist) * v[1]
     return np.stack((cos * x + sin * y, cos * y - sin * x, z))  # [3, N]
 
 
 def to_parent(v: Array, cos: Array, sin: Array, twist: float) -> Array:
     """Rx(α) Rz(θ) v: a vector of frame i in the axes of frame i−1."""
-    x, y, z = cos * v[0] - sin * v[1], sin * v[0] + cos * v[1], v[2]
-    return np.stack((x, np.cos(twist) * y - np.sin(twist) * z, np.sin(twist) * y + np.cos(twist) * z))  # [3, N]
+    x = cos * v[0] - sin * v[1]
+    y = sin * v[0] + cos * v[1]
+    z = v[2]
+    # [3, N]
+    return np.stack(
+        (x, np.cos(twist) * y - np.sin(twist) * z, np.sin(twist) * y + np.cos(twist) * z)
+    )
 
 
 def inverse_dynamics(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
@@ -57,17 +72,23 @@ def inverse_dynamics(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
     """
     n, joints = q.shape
     theta = q.T + arm.zero[:, None]  # [J, N]
-    cos, sin = np.cos(theta), np.sin(theta)
+    cos = np.cos(theta)
+    sin = np.sin(theta)
     # Origin of frame i in frame i−1.
-    p = np.stack((arm.length, -np.sin(arm.twist) * arm.offset, np.cos(arm.twist) * arm.offset), -1)[..., None]
+    p = np.stack((arm.length, -np.sin(arm.twist) * arm.offset, np.cos(arm.twist) * arm.offset), -1)[
+        ..., None
+    ]
     c = arm.centre[..., None]  # [J, 3, 1]
     z = np.array([[0.0], [0.0], [1.0]])
-    omega, omega_dot = np.zeros((3, n)), np.zeros((3, n))
+    omega = np.zeros((3, n))
+    omega_dot = np.zeros((3, n))
     v_dot = np.broadcast_to(-arm.gravity[:, None], (3, n))
-    force, moment = [], []
+    force = []
+    moment = []
     for i in range(joints):
         turn = (cos[i], sin[i], float(arm.twist[i]))
-        v_dot = to_link(cross(omega_dot, p[i]) + cross(omega, cross(omega, p[i])) + v_dot, *turn)  # (6.47)
+        # (6.47)
+        v_dot = to_link(cross(omega_dot, p[i]) + cross(omega, cross(omega, p[i])) + v_dot, *turn)
         omega = to_link(omega, *turn)
         spin = qd[:, i] * z  # [3, N]
         omega_dot = to_link(omega_dot, *turn) + cross(omega, spin) + qdd[:, i] * z  # (6.46)
@@ -77,14 +98,17 @@ def inverse_dynamics(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
         moment.append(arm.inertia[i] @ omega_dot + cross(omega, arm.inertia[i] @ omega))  # (6.50)
 
     tau = np.empty((n, joints))
-    f, m = np.zeros((3, n)), np.zeros((3, n))  # of link i+1 upon link i, in the axes of frame i
+    f = np.zeros((3, n))
+    m = np.zeros((3, n))  # of link i+1 upon link i, in the axes of frame i
     lever = np.zeros((3, 1))  # p_{i+1}
     for i in reversed(range(joints)):
         m = moment[i] + m + cross(c[i], force[i]) + cross(lever, f)  # (6.52)
         f = f + force[i]  # (6.51)
         tau[:, i] = m[2]  # (6.53)
         turn = (cos[i], sin[i], float(arm.twist[i]))
-        f, m, lever = to_parent(f, *turn), to_parent(m, *turn), p[i]
+        f = to_parent(f, *turn)
+        m = to_parent(m, *turn)
+        lever = p[i]
     return tau
 
 

@@ -29,8 +29,9 @@ def observed_labels(rows: int, labels_per_row: int, generator: torch.Generator) 
 def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each task's observed labels, [T] each; y, mask [N, T].
 
-    The deviation of a task with fewer than two different labels is that of all labels around their tasks' means
-    (1 if those have none); the mean of a task without labels is 0."""
+    For a task with fewer than two different labels, the deviation is pooled over all labels
+    around their tasks' means (1 if it is 0); the mean of a task without labels is 0.
+    """
     count = mask.sum(0)
     mean = (y * mask).sum(0) / count.clamp_min(1)
     square = ((y - mean) ** 2 * mask).sum(0)
@@ -50,11 +51,13 @@ def partly_labelled(
     rng: Rng,
     setting: Setting,
 ) -> Supervised:
-    """N rows drawn without replacement, some labels of each, inputs and labels standardised by what is observed.
+    """N rows drawn without replacement, with some labels of each, standardised.
 
-    x ← (x − x̄)/s_x and yᵗ ← (yᵗ − ȳᵗ)/s_yᵗ, with the mean and deviation of the N training inputs and of the observed
-    training labels of task t; the test rows carry all 7 labels.  For the same ``rng`` the rows and labels of a smaller
-    N are among those of a larger one.  train and test: x [rows, 21], y [rows, 7].
+    Inputs and labels are standardised by the observed data: x ← (x − x̄)/s_x and
+    yᵗ ← (yᵗ − ȳᵗ)/s_yᵗ, with the mean and deviation of the N training inputs and of the
+    observed training labels of task t; the test rows carry all 7 labels.  For the same
+    ``rng`` the rows and labels of a smaller N are among those that a larger one takes.
+    train and test: x [rows, 21], y [rows, 7].
 
     Raises:
         ValueError: N is more than the rows there are.
@@ -63,21 +66,30 @@ def partly_labelled(
     """
     pool = len(train[0])
     if n_train > pool:
-        raise Misfit(f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}")
+        raise Misfit(
+            f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}"
+        )
     rows = torch.randperm(pool, generator=rng.data)[:n_train]
     mask = observed_labels(pool, labels_per_row, rng.data)[:n_train]
-    x, y = torch.tensor(train[0][rows.numpy()]), torch.tensor(train[1][rows.numpy()])
-    x_mean, x_std = x.mean(0), x.std(0, correction=0)
+    x = torch.tensor(train[0][rows.numpy()])
+    y = torch.tensor(train[1][rows.numpy()])
+    x_mean = x.mean(0)
+    x_std = x.std(0, correction=0)
     x_std = torch.where(x_std > 0, x_std, torch.ones_like(x_std))
     y_mean, y_std = moments(y, mask)
 
     def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
-        x, y = (x - x_mean) / x_std, torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+        x = (x - x_mean) / x_std
+        y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
         return Batch(
-            x.to(setting.device, setting.dtype), y.to(setting.device, setting.dtype), mask.to(setting.device), 1.0
+            x.to(setting.device, setting.dtype),
+            y.to(setting.device, setting.dtype),
+            mask.to(setting.device),
+            1.0,
         )
 
-    x_test, y_test = torch.tensor(test[0]), torch.tensor(test[1])
+    x_test = torch.tensor(test[0])
+    y_test = torch.tensor(test[1])
     return Supervised(
         name=name,
         target="real",

@@ -1,4 +1,4 @@
-"""SARCOS inverse dynamics: the published files, the test file alone, or a simulated arm in their place."""
+"""SARCOS inverse dynamics: the published files, the test file only, or a simulated arm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from components.registry import register
 from components.trouble import DataUnavailable, SimulatedData
 
 INPUTS = 21
-TRAIN_ROWS, TEST_ROWS = 44_484, 4_449
+TRAIN_ROWS = 44_484
+TEST_ROWS = 4_449
 TEST_OF_TEST_FILE = 1_000
 FILES = {
     "official": ("sarcos/sarcos_inv.mat", "sarcos/sarcos_inv_test.mat"),
@@ -41,18 +42,24 @@ def _read(path: Path) -> tuple[Array, Array]:
 
 @register("dataset", "sarcos")
 class Sarcos(Dataset):
-    """Torques of the seven joints of the SARCOS arm from their positions, velocities and accelerations.
+    """Torques of the seven SARCOS arm joints from positions, velocities and accelerations.
 
-    N training rows, one label each uniformly at random (``labels_per_row`` of the 7), inputs and labels standardised by
-    them, tested on all 7 labels; scores are in standardised units.  ``split`` official: the training rows from the
-    published training file, the test rows from the published test file, which is known to overlap with it.  test_file:
-    1,000 test rows and the training pool from the 4,449 rows of the test file alone, named ``sarcos-test-file``.
-    simulated: the arm of ``sarcos_sim``, named ``sarcos-sim``, which also takes the place of files that cannot be had,
-    with a ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
+    N training rows, one label each uniformly at random (``labels_per_row`` of the 7),
+    inputs and labels standardised by them, tested on all 7 labels; scores are in
+    standardised units.  ``split`` official: the training rows from the published training
+    file, the test rows from the published test file, which is known to overlap with it.
+    test_file: 1,000 test rows and the training pool from the 4,449 rows of the test file
+    only, named ``sarcos-test-file``.  simulated: the arm of ``sarcos_sim``, named
+    ``sarcos-sim``, which also replaces files that cannot be obtained, with a
+    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
 
-    Raises DataUnavailable (files that cannot be had), DamagedFile (a file whose checksum does not fit).
+    Raises:
+        DataUnavailable: files cannot be obtained.
+        DamagedFile: a file does not match its checksum.
 
-    Source: Boustati (2021), section 3.5.2, appendix A.1.2; Vijayakumar, D'Souza, Shibata, Conradt & Schaal (2002)."""
+    Source: Boustati (2021), section 3.5.2, appendix A.1.2; Vijayakumar, D'Souza, Shibata,
+    Conradt & Schaal (2002).
+    """
 
     kind: ClassVar[Kind] = "supervised"
     traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
@@ -76,7 +83,9 @@ class Sarcos(Dataset):
 
     @property
     def _test_rows(self) -> int | None:
-        return TEST_OF_TEST_FILE if self.split == "test_file" and self.n_test is None else self.n_test
+        return (
+            TEST_OF_TEST_FILE if self.split == "test_file" and self.n_test is None else self.n_test
+        )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
@@ -102,14 +111,19 @@ class Sarcos(Dataset):
                     stacklevel=1,  # from this file: the runner shows what components warn of
                 )
             rows = simulated_rows(setting.data_dir)
-            train, test = (rows.x_train, rows.y_train), (rows.x_test, rows.y_test)
+            train = (rows.x_train, rows.y_train)
+            test = (rows.x_test, rows.y_test)
         else:
             paths = [locate(setting.data_dir, path, setting.offline) for path in FILES[self.split]]
-            train, test = _read(paths[0]), _read(paths[-1])
+            train = _read(paths[0])
+            test = _read(paths[-1])
         if name == NAMES["test_file"]:
             x, y = some_rows(test, TEST_ROWS, rng)
             n = self._test_rows or 0
-            train, test = (x[n:], y[n:]), (x[:n], y[:n])
+            train = (x[n:], y[n:])
+            test = (x[:n], y[:n])
         else:
             test = some_rows(test, self._test_rows, rng)
-        return partly_labelled(name, train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting)
+        return partly_labelled(
+            name, train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting
+        )

@@ -45,5 +45,12 @@ class SarcosSim(Dataset):
         test = some_rows((rows.x_test, rows.y_test), self.n_test, rng)
         train = (rows.x_train, rows.y_train)
         return partly_labelled(
-            "sarcos-sim", train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting
+            "sarcos-sim",
+            train,
+            test,
+            self.n_train,
+            self.labels_per_row,
+            self.batch_size,
+            rng,
+            setting,
         )

@@ -103,16 +103,22 @@ def simulate(world: World) -> SimulatedRows:
         q, qd, qdd = (s[:n] for s in states)
         torque = inverse_dynamics(world.arm, q, qd, qdd) + world.friction.torque(qd)
         levels = (world.noise.position, world.noise.velocity, world.noise.acceleration)
-        noisy = [s + level * random.standard_normal(s.shape) for s, level in zip((q, qd, qdd), levels, strict=True)]
+        noisy = [
+            s + level * random.standard_normal(s.shape)
+            for s, level in zip((q, qd, qdd), levels, strict=True)
+        ]
         recorded[f"x_{part}"] = np.concatenate(noisy, 1).round(world.decimals)
-        recorded[f"y_{part}"] = (torque + world.noise.torque * random.standard_normal(torque.shape)).round(
-            world.decimals
-        )
+        recorded[f"y_{part}"] = (
+            torque + world.noise.torque * random.standard_normal(torque.shape)
+        ).round(world.decimals)
     return SimulatedRows(**recorded)
 
 
 def checksum() -> str:
-    """Of everything that determines the data: the parameters and the code that turns them into rows."""
+    """Checksum of everything that determines the data.
+
+    This is the parameters and the code that turns them into rows.
+    """
     digest = hashlib.sha256()
     for name in ("seven_joint.yaml", "newton_euler.py", "trajectories.py", "simulation.py"):
         digest.update((_HERE / name).read_bytes())
@@ -120,7 +126,7 @@ def checksum() -> str:
 
 
 def _digest(rows: dict[str, Array]) -> str:
-    """Of the rows themselves: their names, shapes and numbers."""
+    """Digest of the rows: their names, shapes and numbers."""
     digest = hashlib.sha256()
     for name, array in sorted(rows.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())

@@ -12,20 +12,23 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Motion:
-    """What the motions have in common; J joints."""
+    """Common parameters of the motions; J joints."""
 
     lower: Array  # [J] rad
     upper: Array  # [J] rad
     speed: Array  # [J] largest |q̇|, rad/s
     acceleration: Array  # [J] largest |q̈|, rad/s²
-    spread: float  # share of half a joint's range over which the centres of the motions are spread, in [0, 1)
+    # share of half a joint's range over which the centres of the motions are spread, in [0, 1)
+    spread: float
     harmonics: int  # K sinusoids per joint
     frequency: tuple[float, float]  # smallest and largest frequency of a sinusoid, Hz
     rows: int  # moments recorded of one motion
     rate: float  # moments recorded per second, Hz
 
 
-def random_motions(motion: Motion, count: int, random: np.random.RandomState) -> tuple[Array, Array, Array]:
+def random_motions(
+    motion: Motion, count: int, random: np.random.RandomState
+) -> tuple[Array, Array, Array]:
     """Positions, velocities and accelerations of ``count`` independent motions.
 
     q_j(t) = c_j + Σ_k a_jk sin(2π f_jk t + φ_jk), with c_j, f_jk and φ_jk uniform and Σ_k a_jk at most what leaves q_j
@@ -34,8 +37,10 @@ def random_motions(motion: Motion, count: int, random: np.random.RandomState) ->
 
     Each [count · rows, J], a motion's rows one after the other.
     """
-    joints, k = len(motion.lower), motion.harmonics
-    middle, half = (motion.upper + motion.lower) / 2, (motion.upper - motion.lower) / 2
+    joints = len(motion.lower)
+    k = motion.harmonics
+    middle = (motion.upper + motion.lower) / 2
+    half = (motion.upper - motion.lower) / 2
     shift = motion.spread * half * random.uniform(-1, 1, (count, joints))
     omega = 2 * np.pi * random.uniform(*motion.frequency, (count, joints, k))
     phase = random.uniform(0, 2 * np.pi, (count, joints, k))
@@ -45,7 +50,8 @@ def random_motions(motion: Motion, count: int, random: np.random.RandomState) ->
         a *= np.minimum(1, limit / (a * omega**power).sum(-1))[..., None]
     t = np.arange(motion.rows)[:, None, None] / motion.rate
     angle = omega[:, None] * t + phase[:, None]  # [count, rows, J, K]
-    sine, cosine = np.sin(angle), np.cos(angle)
+    sine = np.sin(angle)
+    cosine = np.cos(angle)
     q = (middle + shift)[:, None] + (a[:, None] * sine).sum(-1)
     qd = ((a * omega)[:, None] * cosine).sum(-1)
     qdd = -((a * omega**2)[:, None] * sine).sum(-1)

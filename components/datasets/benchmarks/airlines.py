@@ -24,7 +24,9 @@ def simulated_flights(rows: int) -> Array:
     air_time = 18 + distance / 7.5 + rng.normal(0, 8, rows)
     departure = 300 + 1080 * rng.beta(1.3, 1.2, rows)
     arrival = (departure + air_time + 25) % 1440
-    weekday, day, month = rng.integers(1, 8, rows), rng.integers(1, 31, rows), rng.integers(1, 5, rows)
+    weekday = rng.integers(1, 8, rows)
+    day = rng.integers(1, 31, rows)
+    month = rng.integers(1, 5, rows)
     late = (departure - 300) / 1080  # 0 in the morning, 1 at night
     base = -8 + 12 * late**2 + 3 * (weekday == 5) + 4 * (month == 1) + 0.1 * age
     scale = 6 + 10 * late + 0.004 * distance
@@ -36,17 +38,21 @@ def simulated_flights(rows: int) -> Array:
 
 @register("dataset", "airlines")
 class Airlines(BigTable):
-    """Delays of flights from eight attributes, simulated: very noisy labels with a heavy tail, of which there are two million.
+    """Simulated flight delays from eight attributes: two million noisy, heavy-tailed labels.
 
-    The paper's table (2008, January to April, joined with a register of aircraft, rows with missing values left out) was not
-    published and no genuine copy could be checked, so there is no checksum to load one by: flights here are drawn from a law
-    of the same shape, named ``airlines-sim``, and nothing compares with printed numbers.  Of 2,127,068 rows ``n_test`` drawn
-    by the run's seed are scored and ``n_train`` (null: all others) learnt from; standardised, scored in minutes.
-    x [N, 8], y [N, 1].
+    The paper's table (2008, January to April, joined with a register of aircraft, rows with
+    missing values left out) was not published and no genuine copy could be checked, so
+    there is no checksum to load one by: flights here are drawn from a law of the same
+    shape, named ``airlines-sim``, and nothing compares with printed numbers.  Of 2,127,068
+    rows, ``n_test`` drawn by the run's seed are scored and ``n_train`` (null: all others)
+    are for training; standardised, scored in minutes.  x [N, 8], y [N, 1].
 
-    Raises Misfit (more rows asked for than there are).
+    Raises:
+        Misfit: more rows are requested than there are.
 
-    Source: Hensman, Fusi and Lawrence (2013), section 6.2; Rodríguez Santana and Hernández-Lobato (2020), section 6.3."""
+    Source: Hensman, Fusi and Lawrence (2013), section 6.2; Rodríguez Santana and
+    Hernández-Lobato (2020), section 6.3.
+    """
 
     label: ClassVar[str] = "delay (minutes)"
     total: ClassVar[int] = 2_127_068  # of the set that the paper has made

@@ -1,4 +1,7 @@
-"""What the big regressions share: rows drawn at random to be scored, and some or all of the others to learn from."""
+"""Common code of the big regressions.
+
+Rows drawn at random are scored, and some or all of the others are for training.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +48,13 @@ class BigTable(FileOrSimulation[Supervised]):
                 f"dataset.n_train: {self.name} has {self.total:,} rows, {max(left, 0):,} beside dataset.n_test="
                 f"{self.n_test:,}; lower either"
             )
-        name, data = self.identity(setting.data_dir, setting.offline), self.rows(setting, n + self.n_test)
+        name = self.identity(setting.data_dir, setting.offline)
+        data = self.rows(setting, n + self.n_test)
         order = torch.randperm(len(data), generator=rng.data, device=rng.data.device).cpu().numpy()
-        scored, kept = order[: self.n_test], order[self.n_test : self.n_test + n]
+        scored = order[: self.n_test]
+        kept = order[self.n_test : self.n_test + n]
         used = torch.from_numpy(data)
-        x, y = used[:, :-1], used[:, -1:]
+        x = used[:, :-1]
+        y = used[:, -1:]
         figures: list[SupervisedFigure] = [predictions, calibration]
         return RawUnits.of(name, x, y, kept, scored, self.batch_size, self.label, figures, setting)

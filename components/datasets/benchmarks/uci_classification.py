@@ -45,7 +45,11 @@ class Source:
 SOURCES: dict[str, Source] = {
     # nine grades of cells, the sample's number left out; 16 of 699 rows lack one and are dropped; 1: malignant
     "breast": Source(
-        "classification/breast-cancer-wisconsin.data", Shape(683, 9), 239, lambda r: r[1:-1], lambda r: r[-1] == "4"
+        "classification/breast-cancer-wisconsin.data",
+        Shape(683, 9),
+        239,
+        lambda r: r[1:-1],
+        lambda r: r[-1] == "4",
     ),
     # species (1: orange) and five measurements, the running number left out; 1: male
     "crabs": Source(
@@ -58,14 +62,24 @@ SOURCES: dict[str, Source] = {
     ),
     # radar returns, the second input constant; 1: good
     "ionosphere": Source(
-        "classification/ionosphere.csv", Shape(351, 34), 225, lambda r: r[:-1], lambda r: r[-1] == "g"
+        "classification/ionosphere.csv",
+        Shape(351, 34),
+        225,
+        lambda r: r[:-1],
+        lambda r: r[-1] == "g",
     ),
     # 1: diabetes within five years
     "pima": Source(
-        "classification/pima-indians-diabetes.csv", Shape(768, 8), 268, lambda r: r[:-1], lambda r: r[-1] == "1"
+        "classification/pima-indians-diabetes.csv",
+        Shape(768, 8),
+        268,
+        lambda r: r[:-1],
+        lambda r: r[-1] == "1",
     ),
     # energy in 60 bands; 1: metal cylinder
-    "sonar": Source("classification/sonar.csv", Shape(208, 60), 111, lambda r: r[:-1], lambda r: r[-1] == "M"),
+    "sonar": Source(
+        "classification/sonar.csv", Shape(208, 60), 111, lambda r: r[:-1], lambda r: r[-1] == "M"
+    ),
 }
 
 
@@ -88,22 +102,29 @@ def simulated_labels(name: str, source: Source) -> Table:
 
 @register("dataset", "uci_classification")
 class UciClassification(FileOrSimulation[Supervised]):
-    """UCI classification sets of two classes, each with 20 splits into nine tenths and one tenth.
+    """UCI classification sets of two classes, each with 20 splits into 90 % and 10 %.
 
-    ``split`` null: replicate r of a run takes split r.  The splits are successive permutations of numpy's legacy generator
-    with seed 1, as in ``uci_regression``; those that were published with ionosphere are exactly these.  Inputs are
-    standardised by the training rows, a constant one by its mean alone.  Where the file cannot be had a random network of
-    the same shape, named ``uci-classification-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline``
-    is error.  x [N, D], y [N, 1].
+    ``split`` null: replicate r of a run takes split r.  The splits are successive
+    permutations of numpy's legacy generator with seed 1, as in ``uci_regression``; the
+    splits published with ionosphere are exactly these.  Inputs are standardised by the
+    training rows, a constant one by its mean only.  If the file cannot be obtained, a
+    random network of the same shape, named ``uci-classification-sim``, replaces it with a
+    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
 
-    Of the six sets of the supplement five are here.  Its Table 1 counts a row too few in breast, pima, sonar and ionosphere
-    (each file's first line was taken for a header) and, for Australian credit, the values of the first input (222, 468) in
-    place of the classes (307, 383); no genuine copy of that set could be checked, so there is no checksum to load one by.
+    Five of the six sets of the supplement are here.  Its Table 1 counts a row too few in
+    breast, pima, sonar and ionosphere (each file's first line was taken for a header) and,
+    for Australian credit, the values of the first input (222, 468) in place of the classes
+    (307, 383); no genuine copy of that set could be checked, so there is no checksum to
+    load one by.
 
-    Raises DataUnavailable (a file that cannot be had), DamagedFile (one whose checksum does not fit), Misfit (more
-    replicates than splits).
+    Raises:
+        DataUnavailable: a file cannot be obtained.
+        DamagedFile: a file does not match its checksum.
+        Misfit: there are more replicates than splits.
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), supplement, section 1 and Table 1."""
+    Source: Rodríguez Santana and Hernández-Lobato (2020), supplement, section 1
+    and Table 1.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
@@ -129,15 +150,23 @@ class UciClassification(FileOrSimulation[Supervised]):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         split = rng.replicate if self.split is None else self.split
         if split >= SPLITS:
-            raise Misfit(f"replicates: {self.set} has {SPLITS} splits, one to each; set replicates to at most that")
-        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
-        values, classes = simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
+            raise Misfit(
+                f"replicates: {self.set} has {SPLITS} splits, one to each; set replicates to at most that"
+            )
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
+        values, classes = (
+            simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
+        )
         kept, scored = split_rows(len(values), split)
-        x, y = standardised_inputs(torch.from_numpy(values), kept), torch.from_numpy(classes)[:, None]
+        x = standardised_inputs(torch.from_numpy(values), kept)
+        y = torch.from_numpy(classes)[:, None]
 
         def batch(rows: Rows) -> Batch:
             mask = torch.ones(y[rows].shape, dtype=torch.bool, device=setting.device)
-            return Batch(x[rows].to(setting.device, setting.dtype), y[rows].to(setting.device), mask, 1.0)
+            return Batch(
+                x[rows].to(setting.device, setting.dtype), y[rows].to(setting.device), mask, 1.0
+            )
 
         return Supervised(
             name,

@@ -14,7 +14,8 @@ from components.datasets.benchmarks.big_table import Array, BigTable
 from components.datasets.tables.uci_regression import Shape, simulated_rows
 from components.registry import register
 
-FILE, MEMBER = "year/yearpredictionmsd.zip", "YearPredictionMSD.txt"
+FILE = "year/yearpredictionmsd.zip"
+MEMBER = "YearPredictionMSD.txt"
 INPUTS = 90
 
 
@@ -27,19 +28,26 @@ def _read(path: Path) -> Array:
 
 @register("dataset", "year")
 class Year(BigTable):
-    """Year Prediction MSD: the year of a song, 1922 to 2011, from 12 averages and 78 covariances of its timbre.
+    """Year Prediction MSD: year of a song, 1922 to 2011, from 90 features of its timbre.
 
-    515,345 rows, of which ``n_test`` drawn by the run's seed are scored and ``n_train`` (null: all others) learnt from.
-    Inputs and label are standardised by the training rows, RMSE and log-likelihood in years.  Where the file cannot be had a
-    random network of the same shape, named ``year-sim``, takes its place with a ``SimulatedData`` warning, unless
-    ``offline`` is error.
+    The features are 12 averages and 78 covariances.  Of 515,345 rows, ``n_test`` drawn by
+    the run's seed are scored and ``n_train`` (null: all others) are for training.  Inputs
+    and label are standardised by the training rows, RMSE and log-likelihood in years.  If
+    the file cannot be obtained, a random network of the same shape, named ``year-sim``,
+    replaces it with a ``SimulatedData`` warning, unless ``offline`` is error.
     x [N, 90], y [N, 1].
 
-    The set's own split keeps the songs of an artist on one side; the paper draws at random, and so does this.
+    The set's own split keeps the songs of an artist on one side; the paper draws at random,
+    and so does this.
 
-    Raises DataUnavailable, DamagedFile, Misfit (more rows asked for than there are).
+    Raises:
+        DataUnavailable: the file cannot be obtained.
+        DamagedFile: the file does not match its checksum.
+        Misfit: more rows are requested than there are.
 
-    Source: Bertin-Mahieux et al. (2011); Rodríguez Santana and Hernández-Lobato (2020), section 6.3."""
+    Source: Bertin-Mahieux et al. (2011); Rodríguez Santana and Hernández-Lobato (2020),
+    section 6.3.
+    """
 
     label: ClassVar[str] = "year"
     total: ClassVar[int] = 515_345

@@ -17,14 +17,18 @@ from components.trouble import Misfit
 
 @register("dataset", "tosses")
 class Tosses(Dataset[Unlabelled]):
-    """So many heads and tails of one coin, and tosses of a coin whose probability is known to be scored on.
+    """A given number of heads and tails of one coin, with held-out tosses to score.
 
-    x_i = 1 (heads) or 0 (tails), [N, 1]; the order is drawn, but for the last toss, a tail where there is one: so the same
-    tosses can be the end of a fixed number of them and of waiting for the last tail.  Held-out rows are Bernoulli(``theta``).
+    x_i = 1 (heads) or 0 (tails), [N, 1]; the order is random, except for the last toss, a
+    tail if there is one: so the same tosses can result from a fixed number of them and from
+    waiting for the last tail.  Held-out rows are Bernoulli(``theta``), with a known
+    probability.
 
-    Raises Misfit where there is no toss at all.
+    Raises:
+        Misfit: there are no tosses.
 
-    Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3."""
+    Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3.
+    """
 
     kind: ClassVar[Kind] = "unlabelled"
     traits: ClassVar[frozenset[str]] = frozenset({"single_values"})

@@ -1,1 +1,1 @@
-"""Target densities whose moments are known."""
+"""Target densities with known moments."""

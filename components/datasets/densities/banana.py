@@ -20,12 +20,14 @@ from components.registry import register
 
 @register("dataset", "banana")
 class Banana(Dataset[Density]):
-    """Twisted Gaussian, whose second coordinate is bent along a parabola of the first.
+    """Twisted Gaussian with its second coordinate bent along a parabola of the first.
 
-    z ~ N(0, diag(s², 1, …, 1)), θ_1 = z_1, θ_2 = z_2 − b (z_1² − s²), θ_j = z_j; the twist has Jacobian 1, so that
-    log π(θ) = log N(z(θ)).  E[θ] = 0, E[θ_1²] = s², E[θ_2²] = 1 + 2b²s⁴, E[θ_j²] = 1.
+    z ~ N(0, diag(s², 1, …, 1)), θ_1 = z_1, θ_2 = z_2 − b (z_1² − s²), θ_j = z_j; the twist
+    has Jacobian 1, so that log π(θ) = log N(z(θ)).  E[θ] = 0, E[θ_1²] = s²,
+    E[θ_2²] = 1 + 2b²s⁴, E[θ_j²] = 1.
 
-    Source: Haario, Saksman & Tamminen (1999), section 3."""
+    Source: Haario, Saksman & Tamminen (1999), section 3.
+    """
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True
@@ -35,7 +37,10 @@ class Banana(Dataset[Density]):
     start_sd: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        device, dtype, s, b = setting.device, setting.dtype, self.scale, self.twist
+        device = setting.device
+        dtype = setting.dtype
+        s = self.scale
+        b = self.twist
 
         def log_density(theta: Tensor) -> Tensor:
             first = theta[:, 0]
@@ -62,6 +67,8 @@ class Banana(Dataset[Density]):
             sample_prior=sample_prior,
             mean=torch.zeros(self.dim, device=device, dtype=dtype),
             second_moment=second_moment,
-            box=[(-3.5 * s, 3.5 * s), (min(bent) - 4, max(bent) + 4)] + [(-4.0, 4.0)] * (self.dim - 2),
-            figures=[marginal_2d(log_density, exact), trace],  # of the first two: the others are independent of them
+            box=[(-3.5 * s, 3.5 * s), (min(bent) - 4, max(bent) + 4)]
+            + [(-4.0, 4.0)] * (self.dim - 2),
+            # of the first two: the others are independent of them
+            figures=[marginal_2d(log_density, exact), trace],
         )

@@ -36,12 +36,15 @@ class Funnel(Dataset[Density]):
     spread: Literal["sd", "variance"]
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        device, dtype, s = setting.device, setting.dtype, self.scale
+        device = setting.device
+        dtype = setting.dtype
+        s = self.scale
         a = 2.0 if self.spread == "sd" else 1.0  # variance e^{a v}
         log_2pi = math.log(2 * math.pi)
 
         def log_density(theta: Tensor) -> Tensor:
-            v, x = theta[:, 0], theta[:, 1:]
+            v = theta[:, 0]
+            x = theta[:, 1:]
             own = -0.5 * (v / s).square() - math.log(s)
             return own - 0.5 * (
                 x.square().sum(1) * (-a * v).exp() + a * x.shape[1] * v + theta.shape[1] * log_2pi
@@ -58,7 +61,8 @@ class Funnel(Dataset[Density]):
         def per_parameter(of_v: float, of_x: float) -> Tensor:
             return torch.tensor([of_v] + [of_x] * (self.dim - 1), device=device, dtype=dtype)
 
-        reach = 3 * math.exp(a * s)  # three standard deviations of x where v is two of its own above 0
+        # three standard deviations of x where v is two of its own above 0
+        reach = 3 * math.exp(a * s)
         return Density(
             name=self.name,
             replicates=setting.replicates,
@@ -69,5 +73,6 @@ class Funnel(Dataset[Density]):
             second_moment=per_parameter(s**2, math.exp(a**2 * s**2 / 2)),
             log_normaliser=0.0,
             box=[(-3.5 * s, 3.5 * s)] + [(-reach, reach)] * (self.dim - 1),
-            figures=[marginal_2d(log_density, exact), trace],  # of (v, x_1): the funnel of two dimensions
+            # of (v, x_1): the funnel of two dimensions
+            figures=[marginal_2d(log_density, exact), trace],
         )

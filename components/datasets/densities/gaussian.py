@@ -46,24 +46,32 @@ class Gaussian(Dataset[Density]):
                 )
         lowest = -1 / (self.dim - 1) if self.dim > 1 else -1.0
         if not lowest < self.correlation < 1:
-            raise ValueError(f"correlation: {self.correlation:g} has no covariance; use a value in ({lowest:.3g}, 1)")
+            raise ValueError(
+                f"correlation: {self.correlation:g} has no covariance; use a value in ({lowest:.3g}, 1)"
+            )
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         mean, sd, start = (
-            torch.as_tensor(v, **like).expand(self.dim) for v in (self.mean, self.sd, self.start_mean)
+            torch.as_tensor(v, **like).expand(self.dim)
+            for v in (self.mean, self.sd, self.start_mean)
         )  # [P] each
         unit = torch.full((self.dim, self.dim), self.correlation, **like).fill_diagonal_(1)
         factor = torch.linalg.cholesky(sd.unsqueeze(1) * unit * sd)  # Σ = F Fᵀ
-        log_constant = -0.5 * self.dim * torch.log(torch.tensor(2 * torch.pi, **like)) - factor.diagonal().log().sum()
+        log_constant = (
+            -0.5 * self.dim * torch.log(torch.tensor(2 * torch.pi, **like))
+            - factor.diagonal().log().sum()
+        )
 
         def log_density(theta: Tensor) -> Tensor:
             white = torch.linalg.solve_triangular(factor, (theta - mean).T, upper=False)  # [P, K]
             return log_constant - 0.5 * white.square().sum(0)  # [K]
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype)
+            z = torch.randn(
+                n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype
+            )
             return start + self.start_sd * z.to(setting.device)
 
         low = torch.minimum(mean - 3.5 * sd, start - 2.5 * self.start_sd)

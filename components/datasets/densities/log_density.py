@@ -27,20 +27,24 @@ TRIED = 3  # rows with which the function is tried
 
 @register("dataset", "log_density")
 class LogDensity(Dataset[Density]):
-    """A log density of the user's own: a function of a batch of parameters x [S, P], which gives log π(x) [S].
+    """User-defined log density log π(x) [S] of a batch of parameters x [S, P].
 
-    It need not be normalised.  Samplers move in unconstrained θ, coordinate by coordinate x = θ (``support`` real), x = e^θ
-    (positive) or x = 1/(1 + e^−θ) (unit), and the log-Jacobian is added here:
+    It need not be normalised.  Samplers move in unconstrained θ, coordinate by coordinate
+    x = θ (``support`` real), x = e^θ (positive) or x = 1/(1 + e^−θ) (unit), and the
+    log-Jacobian is added here:
 
         log π(θ) = log π(x(θ)) + Σ_j log |∂x_j/∂θ_j|
 
-    ``mean`` and ``sd`` of x, where they are known, are what estimates are scored against.  The function is code: its module
-    must be among ``plugins`` too, and what its file holds is part of what the data are called.  θ [S, P].
+    ``mean`` and ``sd`` of x, if known, are the reference for scoring estimates.  The
+    function is code: its module must be among ``plugins`` too, and the data's name includes
+    the content of its file.  θ [S, P].
 
     Raises:
-        Misfit: there is no such function, it raises, gives another shape or mixes rows, or is finite nowhere chains start.
+        Misfit: there is no such function, it raises, gives another shape or mixes rows, or
+            is finite nowhere chains start.
 
-    Source: Gallego (2021), section 2.2.1."""
+    Source: Gallego (2021), section 2.2.1.
+    """
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True
@@ -78,11 +82,14 @@ class LogDensity(Dataset[Density]):
         where = f"dataset.function={self.function}"
         given = partial(import_object("dataset.function", self.function), **(self.arguments or {}))
         support = self.support if isinstance(self.support, list) else [self.support] * self.dim
-        positive, unit = ([j for j, of in enumerate(support) if of == kind] for kind in ("positive", "unit"))
+        positive, unit = (
+            [j for j, of in enumerate(support) if of == kind] for kind in ("positive", "unit")
+        )
         begin = torch.as_tensor(self.start_mean, **like).expand(self.dim)
 
         def transform(theta: Tensor) -> tuple[Tensor, Tensor]:
-            x, log_jacobian = theta.clone(), theta.new_zeros(len(theta))
+            x = theta.clone()
+            log_jacobian = theta.new_zeros(len(theta))
             for places, bijector in ((positive, POSITIVE), (unit, Interval(0.0, 1.0))):
                 if places:
                     x[:, places], more = bijector.forward(theta[:, places])
@@ -98,13 +105,17 @@ class LogDensity(Dataset[Density]):
                 return given(x) + log_jacobian  # [K]
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype)
+            z = torch.randn(
+                n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype
+            )
             return begin + self.start_sd * z.to(setting.device)
 
         theta = sample_prior(TRIED, rng.at("data", 0))
         _try(given, constrain(theta), where)
         if not bool(torch.isfinite(log_density(theta)).any()):
-            raise Misfit(f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support")
+            raise Misfit(
+                f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support"
+            )
         mean, sd = (None if v is None else torch.tensor(v, **like) for v in (self.mean, self.sd))
         reach = 4 * self.start_sd
         return Density(
@@ -122,18 +133,23 @@ class LogDensity(Dataset[Density]):
 
 
 def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
-    """Whether the function keeps to what is asked of it, at a few rows x [S, P].
+    """Check the function's contract at a few rows x [S, P].
 
-    Raises Misfit."""
+    Raises:
+        Misfit: the function breaks it.
+    """
     with reraise_user_error(where, given):
-        value, alone = given(x), given(x[:1])
+        value = given(x)
+        alone = given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise Misfit(
             f"{where}: gives {got} of theta {list(x.shape)}, must give a number for each row, [{len(x)}], such as .sum(1)"
         )
     if not value.dtype.is_floating_point or not isinstance(alone, Tensor) or alone.shape != (1,):
-        raise Misfit(f"{where}: must give floating numbers, one for each row of theta, also of a single row")
+        raise Misfit(
+            f"{where}: must give floating numbers, one for each row of theta, also of a single row"
+        )
     if not torch.allclose(value[:1], alone, equal_nan=True):
         raise Misfit(
             f"{where}: what it gives of a row depends on the others; sum over the last dimension alone, .sum(1)"

@@ -35,12 +35,15 @@ class MixtureOfExponentials(Dataset[Density]):
     @model_validator(mode="after")
     def _consistent(self) -> MixtureOfExponentials:
         if len(self.weights) != len(self.rates):
-            raise ValueError(f"weights: {len(self.weights)} numbers for {len(self.rates)} rates; give one to each")
+            raise ValueError(
+                f"weights: {len(self.weights)} numbers for {len(self.rates)} rates; give one to each"
+            )
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
-        rates, weights = torch.tensor(self.rates, **like), torch.tensor(self.weights, **like)  # [M] each
+        rates = torch.tensor(self.rates, **like)
+        weights = torch.tensor(self.weights, **like)  # [M] each
         weights = weights / weights.sum()
         constants = (weights * rates).log()
 

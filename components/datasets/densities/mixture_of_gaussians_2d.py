@@ -35,8 +35,11 @@ class MixtureOfGaussians2D(Dataset[Density]):
     start_sd: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        device, dtype = setting.device, setting.dtype
-        side = self.spacing * (torch.arange(self.per_side, device=device, dtype=dtype) - (self.per_side - 1) / 2)
+        device = setting.device
+        dtype = setting.dtype
+        side = self.spacing * (
+            torch.arange(self.per_side, device=device, dtype=dtype) - (self.per_side - 1) / 2
+        )
         means = torch.cartesian_prod(side, side)  # [M, 2]
         reach = self.spacing * (self.per_side - 1) / 2 + 5 * self.variance**0.5
         start_mean = torch.tensor(self.start_mean, device=device, dtype=dtype)

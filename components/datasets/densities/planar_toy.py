@@ -23,7 +23,11 @@ MOMENTS = {
     "multimodal": ([0.0, 0.0], [5.0, 1.0]),
     "x_shaped": ([0.0, 0.0], [2.0, 2.0]),
 }
-BOXES = {"banana": [(-4.0, 4.0), (-3.0, 11.0)], "multimodal": [(-6.0, 6.0), (-4.0, 4.0)], "x_shaped": [(-5.0, 5.0)] * 2}
+BOXES = {
+    "banana": [(-4.0, 4.0), (-3.0, 11.0)],
+    "multimodal": [(-6.0, 6.0), (-4.0, 4.0)],
+    "x_shaped": [(-5.0, 5.0)] * 2,
+}
 
 
 @register("dataset", "planar_toy")
@@ -50,7 +54,9 @@ class PlanarToy(Dataset[Density]):
         def tensor(values: object) -> Tensor:
             return torch.tensor(values, device=setting.device, dtype=setting.dtype)
 
-        def gaussian(mean: tuple[float, float], variance: float, covariance: float) -> tuple[Tensor, Tensor]:
+        def gaussian(
+            mean: tuple[float, float], variance: float, covariance: float
+        ) -> tuple[Tensor, Tensor]:
             return tensor(mean), tensor([[variance, covariance], [covariance, variance]])
 
         parts = {
@@ -62,7 +68,9 @@ class PlanarToy(Dataset[Density]):
         roots = torch.stack([torch.linalg.cholesky(c) for _, c in parts])
         means = torch.stack([m for m, _ in parts])  # [M, 2]
         whiten = torch.linalg.inv(roots)  # [M, 2, 2]
-        log_weights = -roots.diagonal(dim1=1, dim2=2).log().sum(1) - math.log(2 * math.pi * len(parts))
+        log_weights = -roots.diagonal(dim1=1, dim2=2).log().sum(1) - math.log(
+            2 * math.pi * len(parts)
+        )
 
         def log_density(theta: Tensor) -> Tensor:
             first, second = theta.unbind(1)
@@ -72,7 +80,9 @@ class PlanarToy(Dataset[Density]):
 
         def exact(n: int, generator: torch.Generator) -> Tensor:
             of = torch.randint(len(parts), (n,), generator=generator, device=generator.device)
-            z = torch.randn(n, 2, generator=generator, device=generator.device, dtype=setting.dtype).to(means.device)
+            z = torch.randn(
+                n, 2, generator=generator, device=generator.device, dtype=setting.dtype
+            ).to(means.device)
             v = means[of] + (roots[of] @ z[:, :, None])[:, :, 0]
             return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
 

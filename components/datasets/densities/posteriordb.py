@@ -1,4 +1,4 @@
-"""Posteriors of posteriordb, whose reference draws say what a sampler should find."""
+"""Posteriors of posteriordb, with reference draws as the target of a sampler."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ SIMULATED = "linear-regression-sim"
 
 def paths(posterior: str) -> tuple[str, str, str, str]:
     """Data, reference draws, reference means and reference means of squares, inside the data folder."""
-    folder, data = "posteriordb", posterior.split("-")[0]
+    folder = "posteriordb"
+    data = posterior.split("-")[0]
     return (
         f"{folder}/data/{data}.json.zip",
         f"{folder}/draws/{posterior}.json.zip",
@@ -47,16 +48,22 @@ def read(path: Path) -> Any:
 
 @register("dataset", "posteriordb")
 class Posteriordb(Dataset[Density]):
-    """Eleven posteriors of posteriordb with 10,000 reference draws each, among them a hidden Markov model and a GARCH(1, 1).
+    """Eleven posteriors of posteriordb with 10,000 reference draws each.
 
-    ``mean`` and ``second_moment`` are those of the reference draws, with their Monte-Carlo errors; the densities are
-    written out again over unconstrained θ [K, P], with log-Jacobians.  Where the files cannot be had, and for
-    ``posterior: linear-regression-sim``, a simulated regression with exact moments stands in, under that name and, in the
-    first case, with a ``SimulatedData`` warning.
+    Among them are a hidden Markov model and a GARCH(1, 1).  ``mean`` and ``second_moment``
+    are taken from the reference draws, with their Monte-Carlo errors; the densities are
+    rewritten over unconstrained θ [K, P], with log-Jacobians.  If the files cannot be
+    obtained, and for ``posterior: linear-regression-sim``, a simulated regression with
+    exact moments replaces them, under that name and, in the first case, with a
+    ``SimulatedData`` warning.
 
-    Raises DataUnavailable (files that cannot be had, ``offline`` being error), DamagedFile (a checksum does not fit).
+    Raises:
+        DataUnavailable: files cannot be obtained, with ``offline`` being error.
+        DamagedFile: a file does not match its checksum.
 
-    Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025); the densities are those of its models."""
+    Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025); the densities
+    are from its models.
+    """
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True
@@ -85,7 +92,9 @@ class Posteriordb(Dataset[Density]):
             return SIMULATED
         why = why_unavailable(Path(data_dir), paths(self.posterior), offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to sample a simulated regression")
+            raise DataUnavailable(
+                f"{why}; or dataset.offline=simulate to sample a simulated regression"
+            )
         return self.posterior if why is None else SIMULATED
 
     def load(self, rng: Rng, setting: Setting) -> Density:
@@ -99,7 +108,10 @@ class Posteriordb(Dataset[Density]):
                     SimulatedData,
                     stacklevel=1,  # from this file: the runner shows what components warn of
                 )
-            return replace(simulated_regression(name, setting.dtype, setting.device), replicates=setting.replicates)
+            return replace(
+                simulated_regression(name, setting.dtype, setting.device),
+                replicates=setting.replicates,
+            )
         data, draws, mean, second = (
             read(locate(setting.data_dir, path, setting.offline)) for path in paths(self.posterior)
         )
@@ -108,8 +120,10 @@ class Posteriordb(Dataset[Density]):
         def tensor(numbers: Any) -> Tensor:
             return torch.tensor(numbers, dtype=setting.dtype, device=setting.device)
 
-        reference = tensor([[chain[k] for k in density.names] for chain in draws]).mT  # [10, 1000, P']
-        middle, sd = reference.mean((0, 1)), reference.std((0, 1))
+        # [10, 1000, P']
+        reference = tensor([[chain[k] for k in density.names] for chain in draws]).mT
+        middle = reference.mean((0, 1))
+        sd = reference.std((0, 1))
         return Density(
             name=name,
             replicates=setting.replicates,

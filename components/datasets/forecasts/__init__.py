@@ -1,1 +1,1 @@
-"""Series of which the last observations are to be forecast."""
+"""Series with the last observations to be forecast."""

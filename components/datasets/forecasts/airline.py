@@ -16,15 +16,20 @@ from components.registry import register
 
 @register("dataset", "airline")
 class Airline(MonthlyRecord):
-    """Passengers of international airlines, in thousands, January 1949 to December 1960: trend and season grow together, so
-    that their logarithms add up.
+    """Passengers of international airlines, in thousands, January 1949 to December 1960.
 
-    y [1, n_train, 1] and the ``n_ahead`` months that follow.  Where the file cannot be had a simulated record takes its place,
-    named ``airline-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+    Trend and season grow together, so that their logarithms add up.  y [1, n_train, 1] and
+    the ``n_ahead`` months that follow.  If the file cannot be obtained, a simulated record
+    replaces it, named ``airline-sim``, with a ``SimulatedData`` warning, unless ``offline``
+    is error.
 
-    Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (more months than there are).
+    Raises:
+        DataUnavailable: the file cannot be obtained.
+        DamagedFile: the file does not match its checksum.
+        Misfit: more months are requested than there are.
 
-    Source: Box and Jenkins (1976), series G."""
+    Source: Box and Jenkins (1976), series G.
+    """
 
     path: ClassVar[str] = "timeseries/airline-passengers.csv"
     state_name: ClassVar[str] = "passengers"
@@ -38,5 +43,7 @@ class Airline(MonthlyRecord):
         """A trend, a season of twelve months and noise, in logarithms."""
         t = torch.arange(144, dtype=torch.float64)
         noise = torch.randn(144, generator=torch.Generator().manual_seed(1949), dtype=torch.float64)
-        season = 0.2 * torch.cos(2 * math.pi * (t - 6.5) / 12) + 0.07 * torch.cos(4 * math.pi * t / 12)
+        season = 0.2 * torch.cos(2 * math.pi * (t - 6.5) / 12) + 0.07 * torch.cos(
+            4 * math.pi * t / 12
+        )
         return (4.8 + 0.01 * t + season + 0.04 * noise).exp().round()

@@ -17,13 +17,15 @@ from components.registry import register
 
 @register("dataset", "alternating")
 class Alternating(Dataset[Forecasting]):
-    """A series of alternating values 0, 1, 0, 1, …, of which a model may believe that there are C classes.
+    """A series of alternating values 0, 1, 0, 1, …, for models that may assume C classes.
 
     y [1, T, 1]; the last ``n_ahead`` of the ``n_steps`` times are to be forecast.
 
-    Raises Misfit when nothing is left to learn from.
+    Raises:
+        Misfit: nothing is left to learn from.
 
-    Source: Gallego (2021), section 2.4.2, "Prediction with an HMM"."""
+    Source: Gallego (2021), section 2.4.2, "Prediction with an HMM".
+    """
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"class_series", "unknown_states"})
@@ -37,6 +39,10 @@ class Alternating(Dataset[Forecasting]):
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         y = (torch.arange(self.n_steps, device=setting.device) % 2).to(setting.dtype).view(1, -1, 1)
         whole = Sequence(
-            name=self.name, states=None, observations=y, system=Classes(self.classes), state_names=["class"]
+            name=self.name,
+            states=None,
+            observations=y,
+            system=Classes(self.classes),
+            state_names=["class"],
         )
         return split(whole, self.n_ahead, self.origin)

@@ -33,16 +33,21 @@ def simulate_record() -> Tensor:
 
 @register("dataset", "co2")
 class CO2(FileOrSimulation[Forecasting]):
-    """Monthly concentrations of carbon dioxide at Mauna Loa, of which the first years are seen and the next are to be forecast.
+    """Monthly carbon dioxide at Mauna Loa: the first years are seen, the next are forecast.
 
-    y [1, n_train, 1] and the ``n_ahead`` months that follow, less a mean and divided by a standard deviation: of the months
-    seen (``train``), of all 637 months of the record, those to be forecast and all later ones included (``record``, as the
-    published errors have it), or none (ppm).  Where the file cannot be had a simulated record takes its place, named
-    ``co2-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+    y [1, n_train, 1] and the ``n_ahead`` months that follow, less a mean and divided by a
+    standard deviation: of the months seen (``train``), of all 637 months of the record,
+    those to be forecast and all later ones included (``record``, as the published errors
+    have it), or none (ppm).  If the file cannot be obtained, a simulated record replaces
+    it, named ``co2-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
 
-    Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (more months than there are).
+    Raises:
+        DataUnavailable: the file cannot be obtained.
+        DamagedFile: the file does not match its checksum.
+        Misfit: more months are requested than there are.
 
-    Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM"."""
+    Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM".
+    """
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
@@ -56,10 +61,13 @@ class CO2(FileOrSimulation[Forecasting]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         record = simulate_record() if path is None else torch.from_numpy(np.loadtxt(path))
         months = first_months(record, self.n_train, self.n_ahead)
-        about = {"train": record[: self.n_train], "record": record, "none": torch.tensor([0.0])}[self.standardise]
+        about = {"train": record[: self.n_train], "record": record, "none": torch.tensor([0.0])}[
+            self.standardise
+        ]
         scale = 1.0 if self.standardise == "none" else float(about.std(correction=0))
         y = (months - about.mean()) / scale
         whole = Sequence(

@@ -18,7 +18,7 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class Scales:
-    """What made the series: ``KnownParameters``."""
+    """Data-generating scales of the series: ``KnownParameters``."""
 
     observation_sd: float
     transition_sd: float
@@ -51,7 +51,8 @@ class DlmSim(Dataset[Forecasting]):
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         noise = torch.randn(2, self.n_steps, generator=rng.data, dtype=torch.float64)
-        z, path = torch.zeros((), dtype=torch.float64), torch.empty(self.n_steps, dtype=torch.float64)
+        z = torch.zeros((), dtype=torch.float64)
+        path = torch.empty(self.n_steps, dtype=torch.float64)
         for t in range(self.n_steps):
             z = path[t] = 0.5 * z + 1.0 + self.transition_sd * noise[0, t]
         y = 3.0 * path + 0.5 + self.observation_sd * noise[1]

@@ -19,7 +19,7 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class _Path:
-    """Where a chain is, drawn from rows of probabilities."""
+    """Path of a chain, drawn from rows of probabilities."""
 
     rows: torch.Tensor  # [S, n]
 

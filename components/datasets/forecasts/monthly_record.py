@@ -1,4 +1,4 @@
-"""Monthly records of a file, of which the first months are seen and the next are to be forecast."""
+"""Monthly records of a file: the first months are seen, the next are forecast."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from components.trouble import Misfit
 
 
 def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
-    """Of a record [T] the months that are seen, and those that are to be forecast.
+    """The months of a record [T] that are seen, and those to be forecast.
 
     Raises:
-        Misfit: there are not so many."""
+        Misfit: there are not so many.
+    """
     n = n_train + n_ahead
     if n > len(record):
         raise Misfit(
@@ -58,15 +59,20 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
         raise TypeError(f"{type(self).__name__} has no imitation")
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         record = self.simulate() if path is None else self.read(path)
         y = first_months(record, self.n_train, self.n_ahead)
         y = y.log() if self.log else y
-        months = range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
+        months = (
+            range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
+        )
         whole = Sequence(
             name=name,
             states=None,
-            observations=torch.as_tensor(y).view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            observations=torch.as_tensor(y)
+            .view(1, -1, 1)
+            .to(device=setting.device, dtype=setting.dtype),
             system=None,
             state_names=[self.state_name],
             dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[: len(y)]),

@@ -15,15 +15,20 @@ from components.registry import register
 
 @register("dataset", "nutria")
 class Nutria(MonthlyRecord):
-    """Abundance of female nutria in East Anglia, 120 monthly estimates by retrospective census.
+    """Monthly abundance of female nutria in East Anglia, by retrospective census.
 
-    y [1, n_train, 1] and the ``n_ahead`` months that follow; which months they are does not stand in the file.  Where it cannot
-    be had a simulated record takes its place, named ``nutria-sim``, with a ``SimulatedData`` warning, unless ``offline`` is
-    error.
+    There are 120 estimates.  y [1, n_train, 1] and the ``n_ahead`` months that follow; the
+    file does not give the dates of the months.  If it cannot be obtained, a simulated
+    record replaces it, named ``nutria-sim``, with a ``SimulatedData`` warning, unless
+    ``offline`` is error.
 
-    Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (more months than there are).
+    Raises:
+        DataUnavailable: the file cannot be obtained.
+        DamagedFile: the file does not match its checksum.
+        Misfit: more months are requested than there are.
 
-    Source: Peters, Hosack and Hayes (2010)."""
+    Source: Peters, Hosack and Hayes (2010).
+    """
 
     path: ClassVar[str] = "timeseries/nutria.txt"
     state_name: ClassVar[str] = "nutria"

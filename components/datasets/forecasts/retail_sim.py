@@ -22,7 +22,7 @@ from components.trouble import Misfit
 
 @dataclass(frozen=True)
 class RetailTruth:
-    """What made the series: ``KnownParameters``, ``KnownResponse``."""
+    """Data-generating truth of the series: ``KnownParameters``, ``KnownResponse``."""
 
     parameters: dict[str, float]
     coefficients: dict[str, float]  # of every candidate, 0: idle
@@ -30,7 +30,7 @@ class RetailTruth:
     decay: float
 
     def effect(self, horizon: int) -> Tensor:
-        """What a unit of u_{t+j} adds to y_{t+1+h}: q (1 − δ)^{h−j}, j ≤ h [k, k, c]."""
+        """Effect of a unit of u_{t+j} on y_{t+1+h}: q (1 − δ)^{h−j}, j ≤ h [k, k, c]."""
         lag = torch.arange(horizon).view(-1, 1) - torch.arange(horizon)
         kept = torch.where(lag >= 0, (1 - self.decay) ** lag.clamp_min(0).double(), 0.0)
         return kept.unsqueeze(-1) * self.q
@@ -71,27 +71,38 @@ class RetailSim(Dataset[Forecasting]):
 
     def _check(self) -> None:
         """Raises Misfit."""
-        named = {"channels": (self.channels, CHANNELS), "q": (self.q, CHANNELS), "effects": (self.effects, REGRESSORS)}
+        named = {
+            "channels": (self.channels, CHANNELS),
+            "q": (self.q, CHANNELS),
+            "effects": (self.effects, REGRESSORS),
+        }
         for key, (names, known) in named.items():
             for name in names:
                 if name not in known:
                     raise Misfit(f"dataset.{key}: {name} is not among {', '.join(known)}")
         if self.n_train >= self.n_steps:
-            raise Misfit(f"dataset.n_train={self.n_train}: of {self.n_steps} weeks some must be left to forecast")
+            raise Misfit(
+                f"dataset.n_train={self.n_train}: of {self.n_steps} weeks some must be left to forecast"
+            )
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         self._check()
-        generator, weeks = rng.data, self.n_steps
+        generator = rng.data
+        weeks = self.n_steps
         world = RetailWorld(weeks, generator)
         X = torch.stack([draw(world) for draw in REGRESSORS.values()], 1)  # [T, 7]
         U = torch.stack([draw(world) for draw in CHANNELS.values()], 1)  # [T, 7]
-        beta = torch.tensor([self.effects.get(name, 0.0) for name in REGRESSORS], dtype=torch.float64)
+        beta = torch.tensor(
+            [self.effects.get(name, 0.0) for name in REGRESSORS], dtype=torch.float64
+        )
         q = torch.tensor([self.q.get(name, 0.0) for name in CHANNELS], dtype=torch.float64)
         noise = torch.randn(2, weeks, generator=generator, dtype=torch.float64)
         goodwill = torch.empty(weeks, dtype=torch.float64)
         goodwill[0] = U.mean(0) @ q / self.decay
         for t in range(1, weeks):
-            goodwill[t] = (1 - self.decay) * goodwill[t - 1] + U[t - 1] @ q + self.goodwill_sd * noise[0, t]
+            goodwill[t] = (
+                (1 - self.decay) * goodwill[t - 1] + U[t - 1] @ q + self.goodwill_sd * noise[0, t]
+            )
         steps = self.level_sd * noise[1]
         level = self.level + steps.cumsum(0) - steps[0]
         signal = goodwill + level + X @ beta
@@ -131,7 +142,7 @@ class RetailSim(Dataset[Forecasting]):
         return split(whole, weeks - self.n_train, self.origin, self.budget)
 
     def _errors(self, generator: torch.Generator) -> Tensor:
-        """Of variance 1 [T]: normal, or Student's t."""
+        """Errors of variance 1 [T]: normal, or Student's t."""
         z = torch.randn(self.n_steps, generator=generator, dtype=torch.float64)
         if self.nu is None:
             return z
@@ -141,6 +152,7 @@ class RetailSim(Dataset[Forecasting]):
 
     def _missing_weeks(self, generator: torch.Generator) -> Tensor:
         """Which weeks have no y [T]: a share of those seen, never the first."""
-        lost, count = torch.zeros(self.n_steps, dtype=torch.bool), round(self.missing_share * self.n_train)
+        lost = torch.zeros(self.n_steps, dtype=torch.bool)
+        count = round(self.missing_share * self.n_train)
         lost[1 + torch.randperm(self.n_train - 1, generator=generator)[:count]] = True
         return lost

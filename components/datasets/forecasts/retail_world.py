@@ -1,4 +1,7 @@
-"""What surrounds the sales of a chain of restaurants week by week: calendar, weather, economy, and what it spends."""
+"""Weekly environment of a restaurant chain's sales.
+
+It comprises calendar, weather, economy, and the chain's spending.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,9 @@ class RetailWorld:
         return torch.cos(2 * math.pi * (t - peak) / YEAR)
 
     def _autoregression(self, phi: float) -> Tensor:
-        """Of variance 1, stationary from the start."""
-        z, out = self._normal(), torch.empty(self.weeks, dtype=torch.float64)
+        """Autoregression of variance 1, stationary from the start."""
+        z = self._normal()
+        out = torch.empty(self.weeks, dtype=torch.float64)
         out[0] = z[0]
         for t in range(1, self.weeks):
             out[t] = phi * out[t - 1] + math.sqrt(1 - phi**2) * z[t]
@@ -53,7 +57,9 @@ class RetailWorld:
             for day in (monday + datetime.timedelta(days=d) for d in range(7)):
                 before_easter = (sundays[day.year] - day).days
                 christmas = (day.month, day.day) >= (12, 22) or (day.month, day.day) <= (1, 6)
-                days[t] += christmas or -1 <= before_easter <= 6 or (day.month == 8 and day.day <= 28)
+                days[t] += (
+                    christmas or -1 <= before_easter <= 6 or (day.month == 8 and day.day <= 28)
+                )
         return torch.where(days == 0, (self._uniform() < 0.05) * 2.0, days)
 
     def sport(self) -> Tensor:
@@ -88,8 +94,10 @@ class RetailWorld:
 
     def bursts(self, mean: float, share: float) -> Tensor:
         """Campaigns of three weeks on average, that fill this share of the weeks, nothing between them."""
-        out, on = torch.zeros(self.weeks, dtype=torch.float64), False
-        change, size = self._uniform(), self.even(mean / share)
+        out = torch.zeros(self.weeks, dtype=torch.float64)
+        on = False
+        change = self._uniform()
+        size = self.even(mean / share)
         for t in range(self.weeks):
             on = bool(change[t] < (2 / 3 if on else (share / 3) / (1 - share)))
             out[t] = size[t] if on else 0.0

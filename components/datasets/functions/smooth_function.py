@@ -20,13 +20,17 @@ from components.registry import register
 
 @register("dataset", "smooth_function")
 class SmoothFunction(Dataset[KnownFunction]):
-    """A function on [0, 1] whose smoothness is known, under Gaussian noise: a random cosine series, or a straight line.
+    """A function on [0, 1] of known smoothness under Gaussian noise.
 
-    f₀(x) = Σ_j c_j √2 cos(π j x), c_j = ± s j^{−β−½}/‖·‖, j = 1 … J, signs at random in every replicate: in Sobolev spaces of
-    every order below β, in that of β but for J < ∞.  ``smoothness`` line: f₀(x) = s √12 (x − ½), of any order.  Either way
-    ∫ f₀² = s².  y = f₀(x) + N(0, σ²), training inputs x_i = (i − ½)/N, test inputs uniform.  x [N, 1].
+    It is a random cosine series, or a straight line.
+    f₀(x) = Σ_j c_j √2 cos(π j x), c_j = ± s j^{−β−½}/‖·‖, j = 1 … J, signs at random in
+    every replicate: in Sobolev spaces of every order below β, in the one of order β only
+    because J < ∞.  ``smoothness`` line: f₀(x) = s √12 (x − ½), of any order.  Either way
+    ∫ f₀² = s².  y = f₀(x) + N(0, σ²), training inputs x_i = (i − ½)/N, test inputs uniform.
+    x [N, 1].
 
-    Source: made for this project, after van der Vaart & van Zanten (2011)."""
+    Source: made for this project, after van der Vaart & van Zanten (2011).
+    """
 
     kind: ClassVar[Kind] = "supervised"
     traits: ClassVar[frozenset[str]] = frozenset({"known_function"})

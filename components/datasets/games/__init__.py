@@ -1,1 +1,1 @@
-"""Games between the decision maker and her opponents."""
+"""Games between the decision maker and its opponents."""

@@ -24,16 +24,21 @@ MOST_CELLS = 10_000_000  # of a table of rewards
 
 @register("dataset", "blotto")
 class Blotto(Dataset[Game]):
-    """A Blotto game of security: she shares ``resources`` out over ``positions``, each of M attackers goes to one.
+    """A Blotto game of security: resources are allocated to positions that attackers choose.
 
-    At every position that is attacked: where her resources are more than the attackers there she gets 1 and they share −1
-    evenly, where they are fewer she gets −1 and they share 1, and 0 where they are as many.  Her actions are the
-    C(positions + resources − 1, resources) ways of sharing out, in lexical order; attackers see the share of each position.
-    Against two who always choose alike, as exponential smoothers do, two resources on three positions are worth −2/3.
+    The decision maker allocates ``resources`` to ``positions``; each of M attackers goes to
+    one position.  At every position that is attacked: if its resources exceed the attackers
+    there, the decision maker gets 1 and they share −1 evenly; if they are fewer, it gets −1
+    and they share 1; if they are equal, 0.  The decision maker's actions are the
+    C(positions + resources − 1, resources) allocations, in lexical order; attackers see the
+    share of each position.  Against two attackers that always choose alike, as exponential
+    smoothers do, two resources on three positions are worth −2/3.
 
-    Raises Misfit where the table of rewards would not fit in memory.
+    Raises:
+        Misfit: the table of rewards would not fit in memory.
 
-    Source: Gallego (2021), section 4.4.2 (after Hart 2008)."""
+    Source: Gallego (2021), section 4.4.2 (after Hart 2008).
+    """
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
@@ -48,12 +53,13 @@ class Blotto(Dataset[Game]):
     window: PositiveInt
 
     def allocations(self) -> Tensor:
-        """What she can do [A, positions], numbers of resources."""
+        """Allocations of the decision maker [A, positions], in numbers of resources."""
         chosen = combinations_with_replacement(range(self.positions), self.resources)
         return torch.tensor([[places.count(i) for i in range(self.positions)] for places in chosen])
 
     def load(self, rng: Rng, setting: Setting) -> Game:
-        n, M = self.positions, self.attackers
+        n = self.positions
+        M = self.attackers
         cells = comb(n + self.resources - 1, self.resources) * n**M
         if cells * (M + 1) > MOST_CELLS:
             raise Misfit(
@@ -61,14 +67,19 @@ class Blotto(Dataset[Game]):
                 "attackers"
             )
         hers = self.allocations()
-        theirs = torch.tensor(list(product(range(n), repeat=M)))  # [B, M], the last attacker running fastest
-        there = torch.nn.functional.one_hot(theirs, n).sum(1)  # attackers at each position [B, positions]
-        won = (hers[:, None] - there[None]).sign() * (there > 0)  # [A, B, positions]: 1 hers, −1 theirs
+        # [B, M], the last attacker running fastest
+        theirs = torch.tensor(list(product(range(n), repeat=M)))
+        # attackers at each position [B, positions]
+        there = torch.nn.functional.one_hot(theirs, n).sum(1)
+        # [A, B, positions]: 1 hers, −1 theirs
+        won = (hers[:, None] - there[None]).sign() * (there > 0)
         each = -(won / there.clamp_min(1)).gather(2, theirs.expand(len(hers), -1, -1))  # [A, B, M]
         environment = TableEnvironment(
             reward_a=won.sum(-1)[None].to(setting.device, setting.dtype),
             reward_b=each[None].to(setting.device, setting.dtype),
-            transition=torch.zeros(1, len(hers), len(theirs), dtype=torch.long, device=setting.device),
+            transition=torch.zeros(
+                1, len(hers), len(theirs), dtype=torch.long, device=setting.device
+            ),
             n_threats=(n,) * M,
             touches=(hers / self.resources)[None].to(setting.device, setting.dtype),
         )

@@ -24,7 +24,11 @@ Sharing = Literal["split", "hers", "his"]
 
 @dataclass(frozen=True)
 class CoinEnvironment:
-    """``Environment``; a state is (her cell, his cell, cell of coin 1, of coin 2), N² where a coin has been taken [R, 4]."""
+    """``Environment`` of the coin game.
+
+    A state is (the decision maker's cell, the opponent's cell, cell of coin 1, of coin 2),
+    N² where a coin has been taken [R, 4].
+    """
 
     size: int  # N
     moves: int
@@ -42,7 +46,7 @@ class CoinEnvironment:
 
     @property
     def share(self) -> tuple[float, float]:
-        """What a shared coin is worth to her and to him."""
+        """Value of a shared coin to the decision maker and to the opponent."""
         return {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
@@ -51,26 +55,33 @@ class CoinEnvironment:
         if not self.random_start:
             corners = torch.tensor([0, n * (n - 1), n - 1, n * n - 1], device=self.device)
             return corners.expand(replicates, -1).clone()
-        u = torch.rand(replicates, n * n, generator=generator, device=self.device, dtype=torch.float64)
+        u = torch.rand(
+            replicates, n * n, generator=generator, device=self.device, dtype=torch.float64
+        )
         return u.argsort(1)[:, :4]
 
     def move(self, cell: Tensor, action: Tensor) -> Tensor:
-        """Where a player comes to, who stays where the grid ends [R]."""
+        """New cell of a player, which stays in place at the border of the grid [R]."""
         step = torch.tensor(MOVES, device=cell.device)[action]
         place = torch.stack([cell // self.size, cell % self.size], 1) + step
         place = place.clamp(0, self.size - 1)
         return place[:, 0] * self.size + place[:, 1]
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
-        """1 for each coin that one steps on alone, ½ each where both do, or 1 to who gets a shared coin."""
-        hers, his, coins = self.move(s[:, 0], a), self.move(s[:, 1], b[:, 0]), s[:, 2:]
-        she, he = (coins == hers.unsqueeze(1)), (coins == his.unsqueeze(1))  # [R, 2]
+        """1 for each coin that one player takes; for a shared coin ½ each, or 1 to one player."""
+        hers = self.move(s[:, 0], a)
+        his = self.move(s[:, 1], b[:, 0])
+        coins = s[:, 2:]
+        she = coins == hers.unsqueeze(1)
+        he = coins == his.unsqueeze(1)  # [R, 2]
         both = she & he
         share = self.share
         r_a = (she & ~both).to(self.dtype).sum(1) + share[0] * both.to(self.dtype).sum(1)
         r_b = (he & ~both).to(self.dtype).sum(1) + share[1] * both.to(self.dtype).sum(1)
         left = torch.where(she | he, self.size**2, coins)
-        return Outcome(r_a, r_b.unsqueeze(1), torch.cat([hers[:, None], his[:, None], left], 1), None)
+        return Outcome(
+            r_a, r_b.unsqueeze(1), torch.cat([hers[:, None], his[:, None], left], 1), None
+        )
 
     def observe(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
@@ -81,20 +92,23 @@ class CoinEnvironment:
         return torch.where(s < n, s + torch.arange(0, 4 * n, n, device=s.device), 4 * n)
 
     def features(self, s: Tensor) -> Tensor:
-        """Where the players and the coins are, one-hot [R, 4 N²]; nothing of a coin that is gone."""
+        """One-hot positions of players and coins [R, 4 N²]; zeros for a coin that is gone."""
         n = self.size**2
         return one_hot(s, n + 1)[..., :n].flatten(1).to(self.dtype)
 
 
 @register("dataset", "coin_game")
 class CoinGame(Dataset[Game]):
-    """The coin game: two players chase two coins on a grid of N × N cells, ``moves`` moves an episode.
+    """The coin game: two players chase two coins on a grid of N × N cells.
 
-    Both move at once, up, right, down or left; at the border they stay.  A coin is worth 1 to who steps on it, ½ each where
-    both do at the same time, or 1 to one of them (``shared``: the published code pays one player).  States have no numbers
-    (there are (N²)⁴ of them): action values are linear in, or a network of, features [R, 4 N²].
+    An episode has ``moves`` moves.  Both players move simultaneously, up, right, down or
+    left; at the border they stay.  A coin is worth 1 to the player that steps on it, ½ each
+    if both do at the same time, or 1 to one of them (``shared``: the published code pays
+    one player).  States have no numbers (there are (N²)⁴ of them): action values are linear
+    in, or a network of, features [R, 4 N²].
 
-    Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018)."""
+    Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018).
+    """
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"

@@ -45,10 +45,15 @@ class Market(TableEnvironment):
         if self.incentive == 0:
             return outcome
         given = self.incentive * ((a == 0) & (b[:, 0] == 0)).to(self.dtype)
-        return outcome._replace(r_a=outcome.r_a + given, r_b=outcome.r_b + given.unsqueeze(1), given=given)
+        return outcome._replace(
+            r_a=outcome.r_a + given, r_b=outcome.r_b + given.unsqueeze(1), given=given
+        )
 
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome:
-        """r̃ = r − τ r + ½ Σ τ r; where defectors alone pay, τ r is theirs alone.  A negative reward is not taxed."""
+        """r̃ = r − τ r + ½ Σ τ r; if only defectors pay, τ r covers only their rewards.
+
+        A negative reward is not taxed.
+        """
         earned = torch.stack([outcome.r_a, outcome.r_b[:, 0]]).clamp_min(0)
         tax = rate * earned
         if self.payers == "defectors":
@@ -59,17 +64,20 @@ class Market(TableEnvironment):
 
 @register("dataset", "data_sharing")
 class DataSharing(Dataset[Game]):
-    """A citizen sells her data to an operator: an iterated prisoner's dilemma with taxes and incentives.
+    """A citizen sells data to an operator: an iterated prisoner's dilemma with taxes.
 
-    Both cooperate (0: she sells and protects true data, he pays and protects) or defect (1); (C, C) pays R, R, (C, D) S, T,
-    (D, C) T, S and (D, D) P, P.  Where both cooperate each gets ``incentive`` besides, in the episodes before
-    ``incentive_until``.  A regulator (``attacker=together``, a third party last) taxes at a rate τ:
-    r̃_a = r_a − τ r_a + ½ Σ τ r, of ``tax_on`` all (sections 4.5.4 and 4.C) or defectors alone (4.B).  Social utility (4.4)
-    leaves the incentives out.  One round an episode; the state is what both did in the round before, or one.
+    There are incentives too.  Both players cooperate (0: the citizen sells and protects
+    true data, the operator pays and protects) or defect (1); (C, C) pays R, R, (C, D) S, T,
+    (D, C) T, S and (D, D) P, P.  If both cooperate each also gets ``incentive``, in the
+    episodes before ``incentive_until``.  A regulator (``attacker=together``, a third party
+    last) taxes at a rate τ: r̃_a = r_a − τ r_a + ½ Σ τ r, of ``tax_on`` all (sections 4.5.4
+    and 4.C) or only defectors (4.B).  Social utility (4.4) leaves the incentives out.  One
+    round an episode; the state is the pair of actions in the round before, or one.
 
-    Warns where T > R > P > S and 2R > T + S do not hold.
+    Warns if T > R > P > S and 2R > T + S do not hold.
 
-    Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5."""
+    Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5.
+    """
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
@@ -91,12 +99,20 @@ class DataSharing(Dataset[Game]):
     def load(self, rng: Rng, setting: Setting) -> Game:
         if not (self.T > self.R > self.P > self.S and 2 * self.R > self.T + self.S):
             warnings.warn(
-                Shortfall("dataset: T > R > P > S and 2R > T + S do not hold: no prisoner's dilemma"), stacklevel=1
+                Shortfall(
+                    "dataset: T > R > P > S and 2R > T + S do not hold: no prisoner's dilemma"
+                ),
+                stacklevel=1,
             )
-        hers = torch.tensor([[self.R, self.S], [self.T, self.P]], device=setting.device, dtype=setting.dtype)
+        hers = torch.tensor(
+            [[self.R, self.S], [self.T, self.P]], device=setting.device, dtype=setting.dtype
+        )
         rounds = repeat_game(hers, hers.T[..., None], (2,), self.memory)
         environment = Market(
-            **vars(rounds), incentive=self.incentive, incentive_until=self.incentive_until, payers=self.tax_on
+            **vars(rounds),
+            incentive=self.incentive,
+            incentive_until=self.incentive_until,
+            payers=self.tax_on,
         )
         return Game(
             name=self.name,

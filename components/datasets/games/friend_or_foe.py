@@ -18,13 +18,16 @@ from components.registry import register
 
 @register("dataset", "friend_or_foe")
 class FriendOrFoe(Dataset[Game]):
-    """Friend or foe without states: she opens one of the boxes among which the adversary hid the good one.
+    """Friend or foe without states: the agent opens one of several boxes.
 
-    r_A(a, b) = +reward if a = b, else −reward, where b is the target in which he put the positive reward; the rewards
-    he is believed to get make it a zero-sum game, r_B = −r_A, or are the two of ``believed``, where she finds the good box and
-    where not (Figure 4.5).  One state, so s' = s.
+    The adversary hid the good reward in one box.  r_A(a, b) = +reward if a = b, else
+    −reward, where b is the target in which the adversary put the positive reward; the
+    adversary's assumed rewards make it a zero-sum game, r_B = −r_A, or are the two of
+    ``believed``, for the agent finding the good box and not (Figure 4.5).  One state, so
+    s' = s.
 
-    Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017)."""
+    Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
+    """
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
@@ -40,7 +43,8 @@ class FriendOrFoe(Dataset[Game]):
     window: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Game:
-        same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]  # [1, A, B]
+        # [1, A, B]
+        same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]
         reward_a = self.reward * (2 * same - 1)
         found, missed = self.believed or (-self.reward, self.reward)
         environment = TableEnvironment(

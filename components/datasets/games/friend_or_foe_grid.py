@@ -1,4 +1,4 @@
-"""The friend-or-foe game in a room: she walks to one of two targets."""
+"""The friend-or-foe game in a room: the agent walks to one of two targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.registry import register
 
-ROWS, COLUMNS = 4, 3
+ROWS = 4
+COLUMNS = 3
 START = (3, 1)
 TARGETS = ((0, 0), (0, 2))
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
@@ -25,16 +26,20 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 @register("dataset", "friend_or_foe_grid")
 class FriendOrFoeGrid(Dataset[Game]):
-    """Spatial friend or foe: a room of 4 × 3 cells, in whose upper corners the adversary hides the good and the bad reward.
+    """Spatial friend or foe: a room of 4 × 3 cells with a good and a bad reward.
 
-    She starts in the middle of the lowest row and moves up, right, down or left; a wall leaves her where she is.  Each move
-    costs ``cost``.  The first target that she steps on pays +reward if the adversary hid the good one there at this move,
-    −reward otherwise, and ends the episode, as do ``horizon`` moves.  The rewards he is believed to get are ∓reward at a
-    target and 0 elsewhere; of her moves he sees the target that she steps on.  States are 3·row + column.  An episode is
-    worth 46 at best, by the text's rules; Table 4.1, where six cells exceed that, was made with the reward of the last move
-    alone (``counts``), and she learnt from moves that led to a target alone (``learns_from``).
+    The adversary hides the rewards in the upper corners.  The agent starts in the middle of
+    the lowest row and moves up, right, down or left; a wall leaves it in place.  Each move
+    costs ``cost``.  The first target that the agent steps on pays +reward if the adversary
+    hid the good one there at this move, −reward otherwise, and ends the episode, as do
+    ``horizon`` moves.  The adversary's assumed rewards are ∓reward at a target and 0
+    elsewhere; of the agent's moves it sees the target stepped on.  States are
+    3·row + column.  An episode is worth 46 at best, by the text's rules; Table 4.1, where
+    six cells exceed that, was made with the reward of the last move only (``counts``), and
+    with learning only from moves that led to a target (``learns_from``).
 
-    Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017)."""
+    Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017).
+    """
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
@@ -53,7 +58,9 @@ class FriendOrFoeGrid(Dataset[Game]):
 
     def environment(self, setting: Setting) -> TableEnvironment:
         """The rules as tables."""
-        states, actions, threats = ROWS * COLUMNS, len(MOVES), len(TARGETS)
+        states = ROWS * COLUMNS
+        actions = len(MOVES)
+        threats = len(TARGETS)
         reward_a = torch.full((states, actions, threats), -self.cost, dtype=setting.dtype)
         reward_b = torch.zeros(states, actions, threats, 1, dtype=setting.dtype)
         transition = torch.zeros(states, actions, threats, dtype=torch.long)
@@ -64,11 +71,17 @@ class FriendOrFoeGrid(Dataset[Game]):
                 s = COLUMNS * row + column
                 ends[s] = (row, column) in TARGETS
                 for a, (down, right) in enumerate(MOVES):
-                    place = min(max(row + down, 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
+                    place = (
+                        min(max(row + down, 0), ROWS - 1),
+                        min(max(column + right, 0), COLUMNS - 1),
+                    )
                     transition[s, a] = COLUMNS * place[0] + place[1]
                     if place in TARGETS:
                         target = TARGETS.index(place)
-                        gain = self.reward * (2 * torch.eye(threats, dtype=setting.dtype)[target] - 1)  # by b
+                        # by b
+                        gain = self.reward * (
+                            2 * torch.eye(threats, dtype=setting.dtype)[target] - 1
+                        )
                         reward_a[s, a] += gain
                         reward_b[s, a, :, 0] = -gain
                         touches[s, a, target] = 1
@@ -93,6 +106,9 @@ class FriendOrFoeGrid(Dataset[Game]):
             window=self.window,
             counts=self.counts,
             learns_from=self.learns_from,
-            figures=[rewards.draw, partial(grid_policy, rows=ROWS, columns=COLUMNS, moves=MOVES, ends=TARGETS)],
+            figures=[
+                rewards.draw,
+                partial(grid_policy, rows=ROWS, columns=COLUMNS, moves=MOVES, ends=TARGETS),
+            ],
             replicates=setting.replicates,
         )

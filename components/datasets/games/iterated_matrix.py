@@ -28,16 +28,19 @@ ORDERS = {"prisoners_dilemma": "TRPS", "stag_hunt": "RTPS", "chicken": "TRSP"}
 
 @register("dataset", "iterated_matrix")
 class IteratedMatrix(Dataset[Game]):
-    """A bimatrix game of two players, one round an episode, with a memory of the round before or without.
+    """A bimatrix game of two players, one round per episode, with or without memory.
 
-    ``payoffs`` of prisoners_dilemma (T > R > P > S), stag_hunt (R > T > P > S) and chicken (T > R > S > P): (C, C) pays R, R,
-    (C, D) S, T, (D, C) T, S and (D, D) P, P; matching_pennies: +1 to her where both show the same, −1 else.  ``bimatrix``
-    takes their place, [[[r_A, r_B], …], …].  With ``memory`` 1 the state is the pair of the round before, a·B + b, or A·B
-    before the first: without it there is one.
+    The memory is of the round before.  ``payoffs`` of prisoners_dilemma (T > R > P > S),
+    stag_hunt (R > T > P > S) and chicken (T > R > S > P): (C, C) pays R, R, (C, D) S, T,
+    (D, C) T, S and (D, D) P, P; matching_pennies: +1 to the decision maker if both show the
+    same, −1 else.  ``bimatrix`` takes their place, [[[r_A, r_B], …], …].  With ``memory`` 1
+    the state is the pair of the round before, a·B + b, or A·B before the first: without it
+    there is one.
 
-    Warns where payoffs are not in the order that their name asks.
+    Warns if payoffs are not in the order that their name requires.
 
-    Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984)."""
+    Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984).
+    """
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
@@ -60,8 +63,15 @@ class IteratedMatrix(Dataset[Game]):
     def _is_one(cls, given: Bimatrix | None) -> Bimatrix | None:
         if given is not None:
             shape = {(len(row), *{len(cell) for cell in row}) for row in given}
-            if len(shape) != 1 or (found := shape.pop())[1:] != (2,) or found[0] < 2 or len(given) < 2:
-                raise ValueError("no bimatrix: rows of hers, all of one length and two or more, of pairs [r_A, r_B]")
+            if (
+                len(shape) != 1
+                or (found := shape.pop())[1:] != (2,)
+                or found[0] < 2
+                or len(given) < 2
+            ):
+                raise ValueError(
+                    "no bimatrix: rows of hers, all of one length and two or more, of pairs [r_A, r_B]"
+                )
             if not all(math.isfinite(r) for row in given for cell in row for r in cell):
                 raise ValueError("a reward is not finite")
         return given
@@ -76,7 +86,10 @@ class IteratedMatrix(Dataset[Game]):
         order = [vars(self)[letter] for letter in ORDERS[self.payoffs]]
         if any(a <= b for a, b in itertools.pairwise(order)):
             told = " > ".join(ORDERS[self.payoffs])
-            warnings.warn(Shortfall(f"dataset.payoffs={self.payoffs}: asks {told}, which these are not"), stacklevel=1)
+            warnings.warn(
+                Shortfall(f"dataset.payoffs={self.payoffs}: asks {told}, which these are not"),
+                stacklevel=1,
+            )
         hers = torch.tensor([[self.R, self.S], [self.T, self.P]], dtype=torch.float64)
         return torch.stack([hers, hers.T], -1)
 

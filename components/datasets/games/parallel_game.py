@@ -20,11 +20,10 @@ from components.datasets.games.parallel_values import (
 from components.problems.live_environment import AfterMove, Beginning
 from components.trouble import Misfit
 
-MOST = 1_000_000  # joint actions, and numbers that are observed, of a game that can be kept in tables or weights
+# joint actions, and numbers that are observed, of a game that can be kept in tables or weights
+MOST = 1_000_000
 TRIED = 200  # moves at most of an episode that is played twice
-UNMASKED = (
-    "every action must be allowed at every move; let a forbidden one do nothing, or cost something, and drop the mask"
-)
+UNMASKED = "every action must be allowed at every move; let a forbidden one do nothing, or cost something, and drop the mask"
 RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
@@ -46,12 +45,16 @@ class ParallelGame:
 
         self.where = where
         if not isinstance(made, ParallelEnv):
-            raise Misfit(f"{where}: makes a {type(made).__name__}, no ParallelEnv{way_to_parallel(made)}")
+            raise Misfit(
+                f"{where}: makes a {type(made).__name__}, no ParallelEnv{way_to_parallel(made)}"
+            )
         self.env = made
         with reraise_user_error(f"{where}: unwrapped", type(made)):
             kind = type(made.unwrapped)  # the user's own class, below PettingZoo's wrappers
         self._code = {method: vars(kind).get(method, kind) for method in ("reset", "step", "close")}
-        with reraise_user_error(f"{where}: possible_agents, which must name all players that there can be", type(made)):
+        with reraise_user_error(
+            f"{where}: possible_agents, which must name all players that there can be", type(made)
+        ):
             players = self._in_order("possible_agents", type(made), made.possible_agents)
         names = [str(player) for player in players]
         if len(set(names)) < len(names):
@@ -59,7 +62,9 @@ class ParallelGame:
         if len(players) < 2:
             raise Misfit(f"{where}: has {len(players)} player, a game takes two or more")
         if agent is not None and str(agent) not in names:
-            raise Misfit(f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}")
+            raise Misfit(
+                f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}"
+            )
         own = 0 if agent is None else names.index(str(agent))
         self.players = [players[own], *players[:own], *players[own + 1 :]]
         with reraise_user_error(f"{where}: action_space or observation_space", type(made)):
@@ -72,7 +77,8 @@ class ParallelGame:
                 )
             if not isinstance(view, Space):
                 self._refuse(
-                    made.observation_space, f"observation_space({player!r}) is a {type(view).__name__}, no space"
+                    made.observation_space,
+                    f"observation_space({player!r}) is a {type(view).__name__}, no space",
                 )
             if mask := mask_within(view):
                 raise Misfit(f"{where}: observations of {player} have {mask}; {UNMASKED}")
@@ -87,9 +93,14 @@ class ParallelGame:
                 f"{where}: observations of {self.players[0]} hold no number; observe at least one, always 0 if need be"
             )
         joint = math.prod(int(space.n) for space in spaces)
-        for count, what in ((joint, "joint actions"), (self.width, f"numbers in an observation of {self.players[0]}")):
+        for count, what in (
+            (joint, "joint actions"),
+            (self.width, f"numbers in an observation of {self.players[0]}"),
+        ):
             if count > MOST:
-                raise Misfit(f"{where}: has {count:,} {what}, more than {MOST:,}; make fewer of them")
+                raise Misfit(
+                    f"{where}: has {count:,} {what}, more than {MOST:,}; make fewer of them"
+                )
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
 
@@ -98,7 +109,7 @@ class ParallelGame:
         raise Misfit(f"{self.where}: {what} ({line_of(code)})")
 
     def _parts(self, method: str, returned: Any, names: tuple[str, ...]) -> list[Mapping[Any, Any]]:
-        """What a method has returned: a dictionary by player for each name."""
+        """Parts of a method's return value: a dictionary by player for each name."""
         told = f"{method} must return ({', '.join(names)}), dictionaries by player"
         if not isinstance(returned, tuple | list):
             self._refuse(self._code[method], f"{told}; it returns a {type(returned).__name__}")
@@ -121,7 +132,10 @@ class ParallelGame:
     def _in_order(self, what: str, code: Any, agents: Any) -> list[Any]:
         """Agents in their own order."""
         if isinstance(agents, set | frozenset):
-            self._refuse(code, f"{what} is a set, whose order differs from process to process; make it a list")
+            self._refuse(
+                code,
+                f"{what} is a set, whose order differs from process to process; make it a list",
+            )
         return list(agents)
 
     def _playing(self, method: str) -> list[Any]:
@@ -131,19 +145,26 @@ class ParallelGame:
         strangers = [str(agent) for agent in agents if agent not in self.players]
         if strangers:
             self._refuse(
-                self._code[method], f"agents has {strangers[0]!r} after {method}, who is not in possible_agents"
+                self._code[method],
+                f"agents has {strangers[0]!r} after {method}, who is not in possible_agents",
             )
         return agents
 
-    def _observe(self, method: str, observations: Mapping[Any, Any], *, needed: bool) -> list[float]:
-        """What the decision maker observes, flattened; zeros where there is nothing and nothing is ``needed``."""
+    def _observe(
+        self, method: str, observations: Mapping[Any, Any], *, needed: bool
+    ) -> list[float]:
+        """The decision maker's observation, flattened.
+
+        It is zeros if there is no observation and none is ``needed``.
+        """
         from gymnasium.spaces.utils import flatten
 
         player = self.players[0]
         if player not in observations:
             if needed:
                 self._refuse(
-                    self._code[method], f"the observations that {method} returns lack {player!r}, who plays on"
+                    self._code[method],
+                    f"the observations that {method} returns lack {player!r}, who plays on",
                 )
             return [0.0] * self.width
         if misfit := observation_misfit(self.space, observations[player]):
@@ -155,22 +176,34 @@ class ParallelGame:
         with reraise_user_error(f"{self.where}: reset(seed={seed})", self._code["reset"]):
             returned = self.env.reset(seed=seed)
         observations, _ = self._parts("reset", returned, ("observations", "infos"))
-        agents, player = self._playing("reset"), self.players[0]
+        agents = self._playing("reset")
+        player = self.players[0]
         if agents and player not in agents:
-            self._refuse(self._code["reset"], f"agents lacks {player!r}, the decision maker, after reset")
+            self._refuse(
+                self._code["reset"], f"agents lacks {player!r}, the decision maker, after reset"
+            )
         return Beginning(self._observe("reset", observations, needed=bool(agents)), not agents)
 
     def move(self, actions: list[int]) -> AfterMove:
-        numbers = {player: n + first for player, n, first in zip(self.players, actions, self.first, strict=True)}
+        numbers = {
+            player: n + first
+            for player, n, first in zip(self.players, actions, self.first, strict=True)
+        }
         before = self._playing("step")
         with reraise_user_error(f"{self.where}: step", self._code["step"]):
-            returned = self.env.step({player: numbers[player] for player in before})  # in its own order
+            # in its own order
+            returned = self.env.step({player: numbers[player] for player in before})
         observations, rewards, terminations, truncations, _ = self._parts("step", returned, RETURNS)
-        after, present = self._playing("step"), [player in before for player in self.players]
+        after = self._playing("step")
+        present = [player in before for player in self.players]
         gains = [
-            self._gain(player, rewards) if acts else 0.0 for player, acts in zip(self.players, present, strict=True)
+            self._gain(player, rewards) if acts else 0.0
+            for player, acts in zip(self.players, present, strict=True)
         ]
-        ends, stops = zip(*[self._end(p, before, after, terminations, truncations) for p in self.players], strict=True)
+        ends, stops = zip(
+            *[self._end(p, before, after, terminations, truncations) for p in self.players],
+            strict=True,
+        )
         over = ends[0] or stops[0]
         for player, done, stopped in zip(self.players[1:], ends[1:], stops[1:], strict=True):
             if (done or stopped) and player in after and not over:
@@ -178,12 +211,15 @@ class ParallelGame:
                 late = "is in agents after a step that it was not in before; players cannot join later, or come back"
                 self._refuse(self._code["step"], f"{player!r} {told if player in before else late}")
         observed = self._observe("step", observations, needed=not ends[0])
-        return AfterMove(observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:]))
+        return AfterMove(
+            observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:])
+        )
 
     def _gain(self, player: Any, rewards: Mapping[Any, Any]) -> float:
         if player not in rewards:
             self._refuse(
-                self._code["step"], f"the rewards that step returns lack {player!r}, who acted; at a last move too"
+                self._code["step"],
+                f"the rewards that step returns lack {player!r}, who acted; at a last move too",
             )
         gain, misfit = to_number(rewards[player])
         if misfit:
@@ -191,25 +227,35 @@ class ParallelGame:
         return gain
 
     def _end(
-        self, player: Any, before: list[Any], after: list[Any], terminations: Mapping[Any, Any], truncations: Mapping[Any, Any]
-    ) -> tuple[bool, bool]:  # fmt: skip
-        """Whether a player is at a true end after a move, and whether the game stops for it without one.
+        self,
+        player: Any,
+        before: list[Any],
+        after: list[Any],
+        terminations: Mapping[Any, Any],
+        truncations: Mapping[Any, Any],
+    ) -> tuple[bool, bool]:
+        """Flags after a move: the player is at a true end; the game stops without one.
 
-        A player that leaves ``agents`` and both dictionaries at once is at a true end."""
+        A player that leaves ``agents`` and both dictionaries together is at a true end.
+        """
         if player not in before:
             return True, False
         flags = [part[player] for part in (terminations, truncations) if player in part]
         if not flags and player not in after:
             return True, False
         if not flags:
-            self._refuse(self._code["step"], f"neither terminations nor truncations have {player!r}, who acted")
+            self._refuse(
+                self._code["step"],
+                f"neither terminations nor truncations have {player!r}, who acted",
+            )
         for flag in flags:
             if to_flag(flag) is None:
                 self._refuse(
                     self._code["step"],
                     f"terminations and truncations of {player!r} must be true or false, not {flag!r}",
                 )
-        ends, stops = to_flag(terminations.get(player, False)), to_flag(truncations.get(player, False))
+        ends = to_flag(terminations.get(player, False))
+        stops = to_flag(truncations.get(player, False))
         if player not in after and not (ends or stops):
             told = f"{player!r} is no longer in agents, and neither its termination nor its truncation is true"
             self._refuse(self._code["step"], told)
@@ -220,12 +266,19 @@ class ParallelGame:
             self.env.close()
 
 
-def check_seeded(open_one: Callable[[], ParallelGame], horizon: int, generator: torch.Generator) -> None:
-    """Plays two, one of which has an episode behind it, side by side from the same seeds with the same actions drawn at random.
+def check_seeded(
+    open_one: Callable[[], ParallelGame], horizon: int, generator: torch.Generator
+) -> None:
+    """Play two games side by side from the same seeds with the same random actions.
+
+    One of them has an episode behind it.
 
     Raises:
-        Misfit: they differ: something is drawn from elsewhere than the seed, or stays from the episode before."""
-    one, other = open_one(), open_one()
+        Misfit: they differ: something is drawn from elsewhere than the seed, or stays from
+            the episode before.
+    """
+    one = open_one()
+    other = open_one()
     moves = min(horizon, TRIED)
 
     def draw_integer(below: int) -> int:
@@ -246,11 +299,14 @@ def check_seeded(open_one: Callable[[], ParallelGame], horizon: int, generator: 
                     "draws come from that seed, and nothing stay from the episode before"
                 )
             actions = [draw_integer(n) for n in one.sizes]
-            moved, same = one.move(actions), other.move(actions)
+            moved = one.move(actions)
+            same = other.move(actions)
             differ = moved != same
             if not differ and (moved.terminated or moved.truncated):
                 break
         if differ:
-            raise Misfit(f"{one.where}: differs at its last move when it is played twice from reset(seed={seed})")
+            raise Misfit(
+                f"{one.where}: differs at its last move when it is played twice from reset(seed={seed})"
+            )
     one.close()
     other.close()

@@ -21,15 +21,20 @@ MASK_NAME = re.compile(
 
 def is_mask_name(name: object) -> bool:
     """True for the names that a mask of actions goes by: action_mask, avail_actions, legal_moves and the like."""
-    return isinstance(name, str) and MASK_NAME.fullmatch(re.sub(r"[^a-z]", "", name.lower())) is not None
+    return (
+        isinstance(name, str)
+        and MASK_NAME.fullmatch(re.sub(r"[^a-z]", "", name.lower())) is not None
+    )
 
 
 def mask_within(space: Space[Any]) -> str | None:
-    """The name of an action mask that a space, or one inside it, holds; None: there is none."""
+    """Name of an action mask in a space, or in one inside it; None if absent."""
     from gymnasium.spaces import Dict, Tuple
 
     if isinstance(space, Dict):
-        return next((str(key) for key in space.spaces if is_mask_name(key)), None) or _first_mask(space.spaces.values())
+        return next((str(key) for key in space.spaces if is_mask_name(key)), None) or _first_mask(
+            space.spaces.values()
+        )
     return _first_mask(space.spaces) if isinstance(space, Tuple) else None
 
 
@@ -38,9 +43,10 @@ def _first_mask(spaces: Iterable[Space[Any]]) -> str | None:
 
 
 def mask_of_info(info: object, actions: int) -> str | None:
-    """The name of an action mask in what an environment tells beside an observation, however deep; None: there is none.
+    """Name of an action mask in an environment's info, at any depth; None if absent.
 
-    What is merely called a mask is one of actions where it has one 0 or 1 for each of them."""
+    An entry with "mask" in its name is an action mask if it has one 0 or 1 for each action.
+    """
     if not isinstance(info, Mapping):
         return None
     for key, value in info.items():
@@ -60,7 +66,7 @@ def _is_binary(value: object, size: int) -> bool:
 
 
 def way_to_parallel(made: Any) -> str:
-    """What turns an object into a parallel environment; "": nothing does."""
+    """Advice on how to turn an object into a parallel environment; "" if there is no way."""
     from gymnasium import Env
     from pettingzoo import AECEnv
 
@@ -72,7 +78,7 @@ def way_to_parallel(made: Any) -> str:
 
 
 def _single(value: Any) -> float | None:
-    """One number, also as an array of one; None: it is none."""
+    """A single number, also from an array of one; None if the value is not one number."""
     try:
         array = np.asarray(value)
     except Exception:  # what a foreign array raises, a tensor that takes gradients for one
@@ -95,7 +101,10 @@ def to_flag(value: Any) -> bool | None:
 
 
 def observation_misfit(space: Space[Any], value: Any) -> str:
-    """What is wrong with an observation of a space ("": nothing); a number beyond the bounds of a box is not."""
+    """Return what is wrong with an observation of a space, "" if nothing.
+
+    A number beyond the bounds of a box is accepted.
+    """
     from gymnasium.spaces import Box, Dict, Tuple
 
     if isinstance(space, Box):
@@ -109,7 +118,12 @@ def observation_misfit(space: Space[Any], value: Any) -> str:
     if isinstance(space, Dict):
         if not isinstance(value, dict) or set(value) != set(space.spaces):
             return f"is {_short(value)}, its space has the keys {', '.join(map(str, space.spaces))}"
-        return next(filter(None, (observation_misfit(part, value[name]) for name, part in space.spaces.items())), "")
+        return next(
+            filter(
+                None, (observation_misfit(part, value[name]) for name, part in space.spaces.items())
+            ),
+            "",
+        )
     if isinstance(space, Tuple):
         if not isinstance(value, tuple | list) or len(value) != len(space.spaces):
             return f"is {_short(value)}, its space has {len(space.spaces)} parts"

@@ -10,15 +10,17 @@ from components.registry import register
 
 @register("dataset", "binarised_fashion")
 class BinarisedFashion(BinarisedImages):
-    """Fashion-MNIST without labels, its 28 × 28 pixels 0 or 1: threshold (whether one is brighter than ½), static or dynamic
-    as in ``binarised_mnist``.
+    """Fashion-MNIST without labels, its 28 × 28 pixels 0 or 1.
 
-    Splits and stand-ins are those of ``images``.  x [N, 784].
+    Binarisation is by threshold (1 if the brightness is above ½), static or dynamic, as in
+    ``binarised_mnist``.  Splits and stand-ins are those in ``images``.  x [N, 784].
 
     Raises:
         DataUnavailable: Fashion-MNIST is not there and ``offline`` is error.
 
-    Source: Titsias and Ruiz (2019), section 5 (threshold); Xiao, Rasul and Vollgraf (2017), section 2."""
+    Source: Titsias and Ruiz (2019), section 5 (threshold); Xiao, Rasul and Vollgraf (2017),
+    section 2.
+    """
 
     folder: ClassVar[str] = "fashion_mnist"
     title: ClassVar[str] = "Fashion-MNIST"

@@ -10,17 +10,23 @@ from components.registry import register
 
 @register("dataset", "binarised_mnist")
 class BinarisedMnist(BinarisedImages):
-    """MNIST without labels, its 28 × 28 pixels 0 or 1: what likelihoods of generative models are printed for.
+    """MNIST without labels, its 28 × 28 pixels 0 or 1.
 
-    static: each pixel of the 70,000 images was drawn once, 1 with the probability that is its brightness; one drawing for all
-    runs, as with the file that the literature shares, but another drawing than that file's.  dynamic: drawn anew whenever a
-    training image is shown, once for a held-out image.  threshold: whether a pixel is brighter than ½.  The three are named
-    apart, for their likelihoods do not compare.  Splits and stand-ins are those of ``images``.  x [N, 784].
+    Likelihoods of generative models are published for these data.
+
+    static: each pixel of the 70,000 images was drawn once, 1 with probability equal to its
+    brightness; one draw for all runs, like the file shared in the literature, but a
+    different draw from that file.  dynamic: pixels are redrawn each time a training image
+    is shown, and drawn once for a held-out image.  threshold: a pixel is 1 if its
+    brightness is above ½.  The three have different names because their likelihoods are not
+    comparable.  Splits and stand-ins are those in ``images``.  x [N, 784].
 
     Raises:
         DataUnavailable: MNIST is not there and ``offline`` is error.
 
-    Source: Salakhutdinov and Murray (2008), section 5 (static); Burda, Grosse and Salakhutdinov (2016), section 5 (dynamic)."""
+    Source: Salakhutdinov and Murray (2008), section 5 (static); Burda, Grosse and
+    Salakhutdinov (2016), section 5 (dynamic).
+    """
 
     folder: ClassVar[str] = "mnist"
     title: ClassVar[str] = "MNIST"

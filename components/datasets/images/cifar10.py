@@ -22,8 +22,10 @@ from components.registry import register
 from components.trouble import DamagedFile
 
 ARCHIVE = "cifar10/cifar-10-binary.tar.gz"
-SIDE, COLOURS = 32, 3
-RECORD = 1 + COLOURS * SIDE * SIDE  # bytes of an image: its class, then red, green and blue row by row
+SIDE = 32
+COLOURS = 3
+# bytes of an image: its class, then red, green and blue row by row
+RECORD = 1 + COLOURS * SIDE * SIDE
 
 
 @functools.lru_cache(maxsize=1)
@@ -33,14 +35,18 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
     Raises:
         DamagedFile: the archive lacks one of its files."""
     with tarfile.open(path) as archive:
-        parts = {Path(member.name).name: member for member in archive if member.name.endswith(".bin")}
+        parts = {
+            Path(member.name).name: member for member in archive if member.name.endswith(".bin")
+        }
 
         def images(names: list[str]) -> Images:
             records = []
             for name in names:
                 content = archive.extractfile(parts[name]) if name in parts else None
                 if content is None:
-                    raise DamagedFile(f"{path}: {name} is not in it; replace it with `runner data fetch cifar10`")
+                    raise DamagedFile(
+                        f"{path}: {name} is not in it; replace it with `runner data fetch cifar10`"
+                    )
                 records.append(np.frombuffer(content.read(), np.uint8).reshape(-1, RECORD))
             rows = np.concatenate(records)
             return rows[:, 1:].reshape(-1, COLOURS, SIDE, SIDE), rows[:, 0]
@@ -55,7 +61,8 @@ def coloured_digits() -> tuple[Images, Images]:
 
     def colourise(images: np.ndarray) -> np.ndarray:
         n = len(images)
-        ink, paper = rng.uniform(0.5, 1.0, (n, COLOURS, 1, 1)), rng.uniform(0.0, 0.6, (n, COLOURS, 1, 1))
+        ink = rng.uniform(0.5, 1.0, (n, COLOURS, 1, 1))
+        paper = rng.uniform(0.0, 0.6, (n, COLOURS, 1, 1))
         moved = np.zeros((n, 1, SIDE, SIDE))
         for i, (down, right) in enumerate(rng.integers(0, 5, (n, 2))):
             moved[i, 0, down : down + 28, right : right + 28] = images[i] / 255
@@ -93,7 +100,8 @@ class Cifar10(FileOrSimulation[Supervised]):
         return ARCHIVE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         train, test = coloured_digits() if path is None else read_cifar10(path)
         chosen = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
 
@@ -101,7 +109,12 @@ class Cifar10(FileOrSimulation[Supervised]):
         m, s = (float(pixels.mean()), float(pixels.std())) if self.standardised else (0.0, 1.0)
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = torch.tensor(images.reshape(len(images), -1), device=setting.device, dtype=setting.dtype) / 255
+            x = (
+                torch.tensor(
+                    images.reshape(len(images), -1), device=setting.device, dtype=setting.dtype
+                )
+                / 255
+            )
             x = (x - m) / s
             y = torch.from_numpy(labels.astype(np.int64)).to(setting.device)[:, None]
             return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)

@@ -22,31 +22,37 @@ TITLES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}  # the sets in MNI
 
 @register("dataset", "images")
 class Images(UnlabelledImages):
-    """Images without labels, their pixels in [0, 1] or binarised: 8 × 8 digits that need no download, MNIST, Fashion-MNIST,
-    Omniglot.
+    """Images without labels, with pixels in [0, 1] or binarised, from one of four sets.
 
-    ``binarised`` says what is learnt.  threshold: whether a pixel is brighter than ½.  dynamic: a pixel is 1 with the
-    probability that is its brightness, drawn anew whenever a training image is shown and once for a held-out image.
-    static: drawn once for every image, the same in all runs.  none: the brightness itself, a real value.  The data's name
-    says which, for their bounds do not compare.
+    The sets are 8 × 8 digits that need no download, MNIST, Fashion-MNIST and Omniglot.
 
-    Of the digits a random permutation drawn from the seed puts ``n_test`` (null: 500) aside; the other sets have a test
-    split, whose first ``n_test`` images are held out.  ``n_train`` of the other images are drawn at random.  Where a set's
-    files cannot be had, the digits enlarged to 28 × 28 stand in under the name digits-enlarged.  Classes are kept for the
-    colours of one figure alone.  x [N, pixels].
+    ``binarised`` selects the data.  threshold: a pixel is 1 if its brightness is above ½.
+    dynamic: a pixel is 1 with probability equal to its brightness, redrawn each time a
+    training image is shown and drawn once for a held-out image.  static: drawn once for
+    every image, the same in all runs.  none: the brightness itself, a real value.  The
+    data's name includes the choice, because the bounds are not comparable.
 
-    ``omniglot`` is the set of 24,345 + 8,070 images in 28 × 28 of the literature, to be put into the data folder by hand; in
-    its place, under its own name, ``omniglot-partial``: eight of its alphabets, 4,840 images of 105 × 105 averaged over
-    squares of 3.75 pixels, of which drawers 1 to 15 of each character are learnt from (3,630) and 16 to 20 are held out.
-    Its bounds do not compare with published ones.
+    For the digits, a random permutation drawn from the seed holds out ``n_test`` (null:
+    500) images; the other sets have a test split, and its first ``n_test`` images are held
+    out.  ``n_train`` of the other images are drawn at random.  Where the files of a set are
+    unavailable, the digits enlarged to 28 × 28 stand in under the name digits-enlarged.
+    Classes are kept only for the colours of one figure.  x [N, pixels].
+
+    ``omniglot`` is the set of 24,345 + 8,070 images in 28 × 28 used in the literature,
+    which the user puts into the data folder.  Its substitute, under its own name, is
+    ``omniglot-partial``: eight of its alphabets, 4,840 images of 105 × 105 averaged over
+    squares of 3.75 pixels, with drawers 1 to 15 of each character for training (3,630) and
+    16 to 20 held out.  Its bounds are not comparable with published ones.
 
     Raises:
-        ValueError: more images are asked for than the digits are.
+        ValueError: more images are requested than there are digits.
         DataUnavailable: the files are not there and ``offline`` is error.
-        DamagedFile: a file is there and is not what it should be.
+        DamagedFile: a file is there but has unexpected content.
 
-    Source: Salakhutdinov and Murray (2008), section 5 (drawn binary pixels); Burda, Grosse and Salakhutdinov (2016),
-    section 5 (drawn anew; Omniglot in 28 × 28); Lake, Salakhutdinov and Tenenbaum (2015)."""
+    Source: Salakhutdinov and Murray (2008), section 5 (drawn binary pixels); Burda, Grosse
+    and Salakhutdinov (2016), section 5 (drawn anew; Omniglot in 28 × 28); Lake,
+    Salakhutdinov and Tenenbaum (2015).
+    """
 
     set: Literal["digits", "mnist", "fashion_mnist", "omniglot", "omniglot-partial"]
     binarised: Binarised
@@ -76,9 +82,12 @@ class Images(UnlabelledImages):
         if self.set != "digits":
             return super()._split(rng, setting)
         pixels, classes = read_digits()
-        x = self._once(torch.from_numpy(pixels / 16).view(-1, 8, 8), torch.Generator().manual_seed(STATIC))
+        x = self._once(
+            torch.from_numpy(pixels / 16).view(-1, 8, 8), torch.Generator().manual_seed(STATIC)
+        )
         y = torch.from_numpy(classes)
         n_test = self.n_test or DIGITS_HELD_OUT
         order = torch.randperm(len(x), generator=rng.data)
-        kept, held = order[n_test:][: self.n_train], order[:n_test]
+        kept = order[n_test:][: self.n_train]
+        held = order[:n_test]
         return x[kept], x[held], y[held]

@@ -73,7 +73,11 @@ class ImageFiles:
     @property
     def paths(self) -> tuple[str, ...]:
         """Training images and labels, test images and labels."""
-        kinds = [f"{split}-{kind}-ubyte.gz" for split in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+        kinds = [
+            f"{split}-{kind}-ubyte.gz"
+            for split in ("train", "t10k")
+            for kind in ("images-idx3", "labels-idx1")
+        ]
         return tuple(f"{self.folder}/{kind}" for kind in kinds)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
@@ -85,7 +89,9 @@ class ImageFiles:
             return self.stand_in
         why = why_unavailable(Path(data_dir), self.paths, offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use scikit-learn's digits")
+            raise DataUnavailable(
+                f"{why}; or dataset.offline=simulate to use scikit-learn's digits"
+            )
         return self.genuine if why is None else self.stand_in
 
     def images(self, setting: Setting, note: str = "") -> tuple[Images, Images]:
@@ -95,7 +101,9 @@ class ImageFiles:
             DataUnavailable: the files cannot be had and ``offline`` is error."""
         name = self.identity(setting.data_dir, setting.offline)
         if name == self.genuine:
-            arrays = [read_idx(locate(setting.data_dir, path, setting.offline)) for path in self.paths]
+            arrays = [
+                read_idx(locate(setting.data_dir, path, setting.offline)) for path in self.paths
+            ]
             return (arrays[0], arrays[1]), (arrays[2], arrays[3])
         if self.offline != "always":
             why = why_unavailable(setting.data_dir, self.paths, setting.offline)
@@ -108,7 +116,13 @@ class ImageFiles:
         return enlarged_digits()
 
     def problem(
-        self, rng: Rng, setting: Setting, n_train: int | None, n_test: int, batch_size: int | None, task: str
+        self,
+        rng: Rng,
+        setting: Setting,
+        n_train: int | None,
+        n_test: int,
+        batch_size: int | None,
+        task: str,
     ) -> Supervised:
         """``n_train`` of the training images at random and the first ``n_test`` test images, pixels in [0, 1]. x [N, 784]"""
         train, test = self.images(setting)
@@ -116,7 +130,14 @@ class ImageFiles:
         chosen = torch.randperm(len(train[1]), generator=rng.data)[:n_train].numpy()
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = torch.tensor(images.reshape(len(images), SIDE * SIDE), device=setting.device, dtype=setting.dtype) / 255
+            x = (
+                torch.tensor(
+                    images.reshape(len(images), SIDE * SIDE),
+                    device=setting.device,
+                    dtype=setting.dtype,
+                )
+                / 255
+            )
             y = torch.from_numpy(labels.astype(np.int64)).to(setting.device)[:, None]
             return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
 
@@ -144,16 +165,21 @@ class ImageDataset(Dataset):
     traits_where: ClassVar[dict[str, str]] = {"binary_inputs": "binarised=threshold"}
     title: ClassVar[str]  # as people call the set
     task: ClassVar[str]
-    n_train: Annotated[int, Field(ge=1, le=60_000)] | None  # training images, 1 to 60000, drawn at random; null: all
-    n_test: Annotated[int, Field(ge=1, le=10_000)]  # test images, 1 to 10000: the first of the test split
+    # training images, 1 to 60000, drawn at random; null: all
+    n_train: Annotated[int, Field(ge=1, le=60_000)] | None
+    # test images, 1 to 10000: the first of the test split
+    n_test: Annotated[int, Field(ge=1, le=10_000)]
     offline: Offline
     batch_size: PositiveInt | None  # images per step, >= 1; null: the whole training set
-    binarised: Literal["none", "threshold"]  # pixels as they are, or 1 where brighter than ½ and else 0
+    # pixels as they are, or 1 where brighter than ½ and else 0
+    binarised: Literal["none", "threshold"]
 
     before: ClassVar[dict[str, Any]] = {"binarised": "none"}
 
     def data_traits(self) -> frozenset[str]:
-        return super().data_traits() | ({"binary_inputs"} if self.binarised == "threshold" else frozenset())
+        return super().data_traits() | (
+            {"binary_inputs"} if self.binarised == "threshold" else frozenset()
+        )
 
     @property
     def files(self) -> ImageFiles:
@@ -168,7 +194,9 @@ class ImageDataset(Dataset):
         return name if self.binarised == "none" else f"{name}-{self.binarised}"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        problem = self.files.problem(rng, setting, self.n_train, self.n_test, self.batch_size, self.task)
+        problem = self.files.problem(
+            rng, setting, self.n_train, self.n_test, self.batch_size, self.task
+        )
         if self.binarised == "none":
             return problem
         train, test = (replace(b, x=(b.x > HALF).to(b.x)) for b in (problem.train, problem.test))

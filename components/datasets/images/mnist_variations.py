@@ -31,10 +31,12 @@ def photographs() -> list[np.ndarray]:
 
 
 def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
-    """n patches [n, 28, 28] at random places of random photographs, whose pixels' standard deviation is ≥ min_std.
+    """n patches [n, 28, 28] at random places of random photographs.
+
+    The standard deviation of the pixels of each patch is ≥ min_std.
 
     Raises:
-        ValueError: fewer than one patch in a thousand is that rich.
+        ValueError: fewer than one patch in a thousand has this standard deviation.
     """
     photos = photographs()
     accepted: list[np.ndarray] = []
@@ -47,7 +49,9 @@ def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
         if patch.std() >= min_std:
             accepted.append(patch)
         elif tried >= 1000 * (len(accepted) + 1):
-            raise Misfit(f"dataset.min_patch_std: hardly any patch has a standard deviation of {min_std}; lower it")
+            raise Misfit(
+                f"dataset.min_patch_std: hardly any patch has a standard deviation of {min_std}; lower it"
+            )
     return np.stack(accepted)
 
 
@@ -58,29 +62,37 @@ def overlay(digit: np.ndarray, background: np.ndarray) -> np.ndarray:
 
 @register("dataset", "mnist_variations")
 class MnistVariations(Dataset):
-    """Digits in three tasks: standard MNIST, on random pixels and on patches of photographs, regenerated from MNIST.
+    """Digits in three tasks: standard MNIST, on random pixels and on photographs, regenerated.
 
-    Recipe of Larochelle et al.: in mnist-back-rand every background pixel is uniform between 0 and 255; in
-    mnist-back-image the background is a patch taken at random from black and white photographs, patches of low pixel
-    variance being ignored.  How digit and background were merged is not printed; here x = d + (1 − d) b in [0, 1].  With
-    12,000 training images, errors on test images in percent, as printed and here (without tuning; 3,000 test images):
+    Recipe of Larochelle et al., applied to MNIST: in mnist-back-rand every background pixel
+    is uniform between 0 and 255; in mnist-back-image the background is a patch taken at
+    random from black and white photographs, patches of low pixel variance being ignored.
+    How digit and background were merged is not printed; here x = d + (1 − d) b in [0, 1].
+    With 12,000 training images, errors on test images in percent, as printed and here
+    (without tuning; 3,000 test images):
 
-        support vector machine, RBF   standard 3.0, 3.8   random 14.6, 15.4 (max(d, b): 18.0)   image 22.6, 24.4
-        network, one hidden layer     standard 4.7, 6.1   random 20.0, 21.3 (max(d, b): 23.6)   image 27.4, 27.0
+        support vector machine, RBF   standard 3.0, 3.8
+                                      random 14.6, 15.4 (max(d, b): 18.0)
+                                      image 22.6, 24.4
+        network, one hidden layer     standard 4.7, 6.1
+                                      random 20.0, 21.3 (max(d, b): 23.6)
+                                      image 27.4, 27.0
 
-    Their 20 photographs were never published: three that ship with scikit-learn and matplotlib stand in, hence the name
-    mnist-variations-regenerated.
+    Their 20 photographs were never published: three that ship with scikit-learn and
+    matplotlib stand in, hence the name mnist-variations-regenerated.
 
-    Each replicate draws 3 · n_train different training digits, one label each, and fresh backgrounds for them; the test
-    digits are those of MNIST's own test split for every task, with backgrounds that depend on ``test_seed`` alone.
-    Rows are grouped by task.  Where MNIST cannot be had, scikit-learn's 8 × 8 digits enlarged to 20 × 20 stand in under
-    the name digits-variations (at most 400 training and 597 test digits per task).
+    Each replicate draws 3 · n_train different training digits, one label each, and fresh
+    backgrounds for them; the test digits of every task are those in MNIST's own test split,
+    with backgrounds that depend only on ``test_seed``.  Rows are grouped by task.  Where
+    MNIST is unavailable, scikit-learn's 8 × 8 digits enlarged to 20 × 20 stand in under the
+    name digits-variations (at most 400 training and 597 test digits per task).
 
     Raises:
         DataUnavailable: MNIST is not there and ``offline`` is error.
 
-    Source: Larochelle, Erhan, Courville, Bergstra & Bengio (2007), section 3.1; Boustati (2021), sections 3.5.1 and
-    A.1.1."""
+    Source: Larochelle, Erhan, Courville, Bergstra & Bengio (2007), section 3.1; Boustati
+    (2021), sections 3.5.1 and A.1.1.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     traits: ClassVar[frozenset[str]] = frozenset({"images", "several_tasks"})
@@ -94,7 +106,9 @@ class MnistVariations(Dataset):
 
     @property
     def files(self) -> ImageFiles:
-        return ImageFiles("mnist", "MNIST", "mnist-variations-regenerated", "digits-variations", self.offline)
+        return ImageFiles(
+            "mnist", "MNIST", "mnist-variations-regenerated", "digits-variations", self.offline
+        )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
@@ -107,11 +121,14 @@ class MnistVariations(Dataset):
         files = self.files
         at_most = f", at most {STAND_IN_TRAIN // 3} training images per task"
         train_pool, test_pool = files.images(setting, at_most)
-        n_train, n_test = min(self.n_train, len(train_pool[1]) // 3), min(self.n_test, len(test_pool[1]))
+        n_train = min(self.n_train, len(train_pool[1]) // 3)
+        n_test = min(self.n_test, len(test_pool[1]))
         order = torch.randperm(len(train_pool[1]), generator=rng.data)[: 3 * n_train].numpy()
         seed = int(torch.randint(2**62, (), generator=rng.data))
         train = self._tasks(train_pool, order.reshape(3, n_train), np.random.default_rng(seed))
-        test = self._tasks(test_pool, np.tile(np.arange(n_test), (3, 1)), np.random.default_rng(self.test_seed))
+        test = self._tasks(
+            test_pool, np.tile(np.arange(n_test), (3, 1)), np.random.default_rng(self.test_seed)
+        )
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
             task = torch.arange(3).repeat_interleave(len(labels) // 3)
@@ -134,7 +151,10 @@ class MnistVariations(Dataset):
         )
 
     def _tasks(self, pool: Images, rows: np.ndarray, rng: np.random.Generator) -> Images:
-        """Images [3n, 28, 28] in [0, 1] and labels [3n] of the three tasks, whose digits are rows [3, n] of the pool."""
+        """Images [3n, 28, 28] in [0, 1] and labels [3n] of the three tasks.
+
+        ``rows`` [3, n] are the rows of the pool that hold the digits of each task.
+        """
         images, labels = pool
         n = rows.shape[1]
         random = rng.integers(0, 256, (n, SIDE, SIDE), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Handwritten characters of many alphabets: the 28 × 28 images of the literature, or those of eight alphabets."""
+"""Omniglot characters: the 28 × 28 images used in the literature, or eight alphabets."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ def average_pixels(images: np.ndarray, side: int) -> np.ndarray:
     k = images.shape[1]
     edges = np.arange(side + 1) * (k / side)
     pixel = np.arange(k)
-    begin, end = np.maximum(edges[:-1, None], pixel), np.minimum(edges[1:, None], pixel + 1)
-    share = (np.clip(end - begin, 0, None) * (side / k)).astype(np.float32)  # of each pixel in each cell [side, k]
-    return (share @ images.astype(np.float32) @ share.T).clip(0, 1)  # but for rounding they are in [0, 1]
+    begin = np.maximum(edges[:-1, None], pixel)
+    end = np.minimum(edges[1:, None], pixel + 1)
+    # of each pixel in each cell [side, k]
+    share = (np.clip(end - begin, 0, None) * (side / k)).astype(np.float32)
+    # but for rounding they are in [0, 1]
+    return (share @ images.astype(np.float32) @ share.T).clip(0, 1)
 
 
 def read_whole(path: Path) -> tuple[Images, Images]:
@@ -44,24 +47,39 @@ def read_whole(path: Path) -> tuple[Images, Images]:
     try:
         content = loadmat(path)
         parts = [
-            (content[images].T.reshape(-1, SIDE, SIDE).swapaxes(1, 2).astype(np.float32), content[labels].argmax(0))
+            (
+                content[images].T.reshape(-1, SIDE, SIDE).swapaxes(1, 2).astype(np.float32),
+                content[labels].argmax(0),
+            )
             for images, labels in (("data", "target"), ("testdata", "testtarget"))
         ]
     except (ValueError, LookupError, OSError, NotImplementedError, TypeError) as error:
-        raise DamagedFile(f"{path}: not the file it should be ({error}); replace it by {ADDRESS}") from None
+        raise DamagedFile(
+            f"{path}: not the file it should be ({error}); replace it by {ADDRESS}"
+        ) from None
     for (images, labels), expected in zip(parts, IN_WHOLE.values(), strict=True):
-        if len(images) != expected or len(labels) != expected or images.min() < 0 or images.max() > 1:
-            raise DamagedFile(f"{path}: {expected:,} images in [0, 1] are expected in it; replace it by {ADDRESS}")
+        if (
+            len(images) != expected
+            or len(labels) != expected
+            or images.min() < 0
+            or images.max() > 1
+        ):
+            raise DamagedFile(
+                f"{path}: {expected:,} images in [0, 1] are expected in it; replace it by {ADDRESS}"
+            )
     return parts[0], parts[1]
 
 
 def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
-    """Lake's images in several archives, each once, in the order of their paths, as means over 3.75 × 3.75 pixels, ink 1.
+    """Lake's images from several archives, each once, in path order.
 
-    Drawers 1 to 15 of each character are the training split, 16 to 20 the test split; numbers of alphabets beside."""
+    Images are means over 3.75 × 3.75 pixels, ink 1, with the numbers of their alphabets.
+    Drawers 1 to 15 of each character are the training split, 16 to 20 the test split.
+    """
     from PIL import Image
 
-    scans: dict[str, np.ndarray] = {}  # by alphabet/character/file: two alphabets are in both archives
+    # by alphabet/character/file: two alphabets are in both archives
+    scans: dict[str, np.ndarray] = {}
     for path in paths:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
@@ -69,7 +87,8 @@ def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
                 if name.endswith(".png") and key not in scans:
                     scans[key] = np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("1"))
     keys = sorted(scans)
-    ink = average_pixels(~np.stack([scans[key] for key in keys]), SIDE)  # paper is white, which is 1
+    # paper is white, which is 1
+    ink = average_pixels(~np.stack([scans[key] for key in keys]), SIDE)
     alphabets = np.unique([key.split("/")[0] for key in keys], return_inverse=True)[1]
     trained = np.array([int(key[-6:-4]) <= DRAWERS_IN_TRAINING for key in keys])  # …/0108_16.png
     return (ink[trained], alphabets[trained]), (ink[~trained], alphabets[~trained])
@@ -77,15 +96,17 @@ def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
 
 @cache
 def _whole(data_dir: Path) -> Path | None:
-    """Where the whole set lies; asked once per process, as of other files."""
+    """Path of the complete set, None if absent; looked up once per process, as other files."""
     return find(data_dir, WHOLE)
 
 
 @dataclass(frozen=True)
 class OmniglotFiles:
-    """The set of the literature under its own name, Lake's two small background sets as omniglot-partial, or the digits.
+    """Omniglot as used in the literature, Lake's two small background sets, or the digits.
 
-    The first is found in the data folder, never downloaded: its checksum is not known, its shape is looked at."""
+    The first has its own name and the second is omniglot-partial.  The first is read from
+    the data folder and never downloaded: its checksum is unknown, so its shape is checked.
+    """
 
     genuine: Literal["omniglot", "omniglot-partial"]
     offline: Offline
@@ -106,7 +127,9 @@ class OmniglotFiles:
             )
         why = why_unavailable(Path(data_dir), PARTS, offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use scikit-learn's digits")
+            raise DataUnavailable(
+                f"{why}; or dataset.offline=simulate to use scikit-learn's digits"
+            )
         return "omniglot-partial" if why is None else "digits-enlarged"
 
     def images(self, setting: Setting) -> tuple[Images, Images]:
@@ -115,11 +138,16 @@ class OmniglotFiles:
 
         Raises:
             DataUnavailable: the set cannot be had and ``offline`` is error."""
-        data_dir, offline = setting.data_dir, setting.offline
+        data_dir = setting.data_dir
+        offline = setting.offline
         name = self.identity(data_dir, offline)
         if name != self.genuine and self.offline != "always":
             digits = name == "digits-enlarged"
-            why = why_unavailable(Path(data_dir), PARTS, offline) if digits else f"{WHOLE} is not in {data_dir}"
+            why = (
+                why_unavailable(Path(data_dir), PARTS, offline)
+                if digits
+                else f"{WHOLE} is not in {data_dir}"
+            )
             warnings.warn(
                 f"OTHER DATA: {self.genuine} cannot be had, "
                 f"{'scikit-learn’s 8 × 8 digits take' if digits else 'eight of its alphabets (4,840 images) take'} its place; "

@@ -1,4 +1,4 @@
-"""What sets of images without labels share: how pixels are binarised, which images are held out, how they are scored."""
+"""Base classes of image sets without labels: binarisation, hold-out and scoring."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from components.metrics.evidence.held_out import LatentEvidence, Proposal
 from components.problems.unlabelled import Unlabelled, sample_binary
 
 Binarised = Literal["static", "dynamic", "threshold", "none"]
-Split = tuple[Tensor, Tensor, Tensor]  # training and held-out images [n, H, W] in [0, 1], classes of the latter
+# training and held-out images [n, H, W] in [0, 1], classes of the latter
+Split = tuple[Tensor, Tensor, Tensor]
 
-STATIC = 784  # the seed of what is drawn once and for all: one file, as it were, whatever the seed of a run
+# the seed of what is drawn once and for all: one file, as it were, whatever the seed of a run
+STATIC = 784
 
 
 class UnlabelledImages(Dataset[Unlabelled]):
@@ -32,7 +34,12 @@ class UnlabelledImages(Dataset[Unlabelled]):
     every run."""
 
     kind: ClassVar[Kind] = "unlabelled"
-    before: ClassVar[dict[str, Any]] = {"proposal": "guide", "ais_temperatures": 0, "ais_chains": 16, "ais_rows": 100}
+    before: ClassVar[dict[str, Any]] = {
+        "proposal": "guide",
+        "ais_temperatures": 0,
+        "ais_chains": 16,
+        "ais_rows": 100,
+    }
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -52,15 +59,20 @@ class UnlabelledImages(Dataset[Unlabelled]):
     @property
     @abstractmethod
     def _files(self) -> ImageFiles | OmniglotFiles | None:
-        """Where the images are; None: they ship with a package."""
+        """Files of the images; None if they ship with a package."""
 
     def holds(self) -> Values:
         return "real" if self.how == "none" else "binary"
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
-        given = {"proposal": (self.proposal, "guide"), "ais_temperatures": (self.ais_temperatures, 0)}
+        given = {
+            "proposal": (self.proposal, "guide"),
+            "ais_temperatures": (self.ais_temperatures, 0),
+        }
         asking = {key: (now, none) for key, (now, none) in given.items() if now != none}
-        now, none = (" ".join(f"dataset.{key}={pair[i]}" for key, pair in asking.items()) for i in (0, 1))
+        now, none = (
+            " ".join(f"dataset.{key}={pair[i]}" for key, pair in asking.items()) for i in (0, 1)
+        )
         return {"latent_variable": (now, none)} if asking else {}
 
     def identity(self, data_dir: Path, offline: bool) -> str:
@@ -87,16 +99,19 @@ class UnlabelledImages(Dataset[Unlabelled]):
         fixed = torch.Generator().manual_seed(STATIC)
         if self.how == "static":
             images, held = (self._once(torch.tensor(part) / white, fixed) for part in (train, test))
-            images, held = images[kept], held[: self.n_test]
+            images = images[kept]
+            held = held[: self.n_test]
         else:
-            images, held = torch.tensor(train)[kept] / white, torch.tensor(test)[: self.n_test] / white
+            images = torch.tensor(train)[kept] / white
+            held = torch.tensor(test)[: self.n_test] / white
         return images, held, torch.tensor(labels)[: self.n_test]
 
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         train, test, classes = self._split(rng, setting)
         shape = tuple(train.shape[1:])
         if self.how == "threshold":
-            train, test = train > HALF, test > HALF
+            train = train > HALF
+            test = test > HALF
         rows, held = (Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test))
         if self.how == "dynamic":
             held = sample_binary(held, rng.data)
@@ -112,13 +127,17 @@ class UnlabelledImages(Dataset[Unlabelled]):
             figures=[reconstructions, prior_samples, latent_plane],
             importance_samples=self.importance_samples,
             evidence=LatentEvidence(
-                self.proposal, self.importance_samples, self.ais_temperatures, self.ais_chains, self.ais_rows
+                self.proposal,
+                self.importance_samples,
+                self.ais_temperatures,
+                self.ais_chains,
+                self.ais_rows,
             ),
         )
 
 
 class BinarisedImages(UnlabelledImages):
-    """One set in MNIST's files, whose pixels are 0 or 1."""
+    """One set in MNIST's files, with pixels 0 or 1."""
 
     folder: ClassVar[str]
     title: ClassVar[str]

@@ -11,10 +11,12 @@ MOST = 300  # columns, of more only pairs are compared
 
 
 def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
-    """Columns of X [N, D] with 1 − R² < tolerance when they are regressed on those before them: column -> the others.
+    """Columns of X [N, D] with 1 − R² < tolerance in a regression on the columns before them.
 
-    Rows with a missing number, and constant columns, do not count.  Where rows are few for all columns at once, a column is
-    compared with one other at a time."""
+    Return a mapping from each such column to the others.  Rows with a missing number, and
+    constant columns, do not count.  Where there are too few rows for all columns jointly, a
+    column is compared with one other column at a time.
+    """
     rows = X[~X.isnan().any(1)].double()
     away = rows - rows.mean(0)
     size = away.norm(dim=0)
@@ -29,7 +31,9 @@ def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
     for j in varies.nonzero().flatten().tolist():
         if kept:
             others = torch.tensor(kept)
-            weights = torch.linalg.solve(R[others][:, others], R[others, j]) if jointly else R[others, j]
+            weights = (
+                torch.linalg.solve(R[others][:, others], R[others, j]) if jointly else R[others, j]
+            )
             determined = float(weights @ R[others, j]) if jointly else float(weights.square().max())
             if 1 - determined < tolerance:
                 least = SHARE if jointly else float(weights.abs().max())
@@ -40,10 +44,11 @@ def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
 
 
 def name_collinear(X: Tensor, names: list[str], most: int = 5) -> str:
-    """Each such column with those that determine it, for a line of facts; empty: there is none."""
+    """Each collinear column with those that determine it, as one line of facts; "" if none."""
     pairs = collinear(X)
     shown = [
-        f"{names[j]} with {', '.join(names[i] for i in others[:most])}" for j, others in list(pairs.items())[:most]
+        f"{names[j]} with {', '.join(names[i] for i in others[:most])}"
+        for j, others in list(pairs.items())[:most]
     ]
     more = f"; {len(pairs) - most} more" if len(pairs) > most else ""
     return "; ".join(shown) + more

@@ -18,15 +18,22 @@ MOST_SCORED = 40  # columns; of more the table alone has them
 class ColumnUnits(NamedTuple):
     """``Selects`` where every column is in."""
 
-    units: dict[str, float]  # of a parameter, how many units of its column raise the linear predictor by it
+    # of a parameter, how many units of its column raise the linear predictor by it
+    units: dict[str, float]
     inclusion: dict[str, float]
     positive: dict[str, float]
     long_run: dict[str, Tensor]
 
 
-def column_of_parameter(posterior: object, columns: list[str], classes: list[str]) -> dict[str, int]:
+def column_of_parameter(
+    posterior: object, columns: list[str], classes: list[str]
+) -> dict[str, int]:
     """Places of the columns by the names of coefficients, x1 … xD or x1/0 … of the first class; empty: it is no such model."""
-    if not isinstance(posterior, HoldsDraws) or posterior.log_weights is not None or posterior.replicates > 1:
+    if (
+        not isinstance(posterior, HoldsDraws)
+        or posterior.log_weights is not None
+        or posterior.replicates > 1
+    ):
         return {}
     ends = ["", *(f"/{k}" for k in range(len(classes)))]
     places = {f"x{j + 1}{end}": j for end in ends for j in range(len(columns))}
@@ -69,7 +76,12 @@ def effect_table(
     if not isinstance(posterior, HoldsDraws) or not places:
         return {}
     table = coefficient_table(posterior, _units(places, scale, label_scale))
-    table["name"] = [label_of_parameter(name, columns, classes) if name in places else name for name in table["name"]]
+    table["name"] = [
+        label_of_parameter(name, columns, classes) if name in places else name
+        for name in table["name"]
+    ]
     return {
-        "coefficients": table.drop(columns=["inclusion", *(str(c) for c in table if str(c).startswith("long_run"))])
+        "coefficients": table.drop(
+            columns=["inclusion", *(str(c) for c in table if str(c).startswith("long_run"))]
+        )
     }

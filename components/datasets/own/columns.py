@@ -39,12 +39,16 @@ def encode(table: TextTable, name: str) -> Encoded:
     cells = table.column(name, "inputs")
     for row, cell in enumerate(cells):
         if cell is None:
-            raise Misfit(f"{table.where(row)}: {name} is missing; fill it, or name the column in dataset.exclude")
+            raise Misfit(
+                f"{table.where(row)}: {name} is missing; fill it, or name the column in dataset.exclude"
+            )
     texts = [str(cell) for cell in cells]
     numbers = [table.number(text) for text in texts]
     bad = [row for row, value in enumerate(numbers) if value is None]
     if not bad:
-        kind = "true or false" if {text.lower() for text in texts} <= set(TRUE_OR_FALSE) else "numbers"
+        kind = (
+            "true or false" if {text.lower() for text in texts} <= set(TRUE_OR_FALSE) else "numbers"
+        )
         return Encoded(np.array(numbers, dtype=np.float64)[:, None], kind, [name])
     if 10 * len(bad) <= len(texts) or all(table.hint(texts[row]) for row in bad):
         raise Misfit(
@@ -57,8 +61,12 @@ def encode(table: TextTable, name: str) -> Encoded:
             f"dataset.inputs: {name} holds {len(levels)} different texts, at most {MOST_LEVELS} become inputs; name "
             "it in dataset.exclude, or make numbers of it"
         )
-    values = np.array([[float(text == level) for level in levels[1:]] for text in texts]).reshape(len(texts), -1)
-    return Encoded(values, f"{len(levels)} texts", [f"{name} {level}" for level in levels[1:]], True)
+    values = np.array([[float(text == level) for level in levels[1:]] for text in texts]).reshape(
+        len(texts), -1
+    )
+    return Encoded(
+        values, f"{len(levels)} texts", [f"{name} {level}" for level in levels[1:]], True
+    )
 
 
 def real_labels(table: TextTable, name: str) -> Array:
@@ -79,7 +87,9 @@ def real_labels(table: TextTable, name: str) -> Array:
     return found
 
 
-def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[NDArray[np.int64], list[str]]:
+def class_labels(
+    table: TextTable, names: Sequence[str], binary: bool
+) -> tuple[NDArray[np.int64], list[str]]:
     """Class numbers [N, T], −1 where a cell is missing, and the classes in order: numbers by size, else texts by alphabet.
 
     All tasks have the same classes.
@@ -92,7 +102,11 @@ def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[
     values = {text: table.number(text) for text in texts}
     by_size = all(value is not None for value in values.values())
     classes = sorted(texts, key=lambda text: (values[text], text) if by_size else (0.0, text))
-    if by_size and (same := next((pair for pair in pairwise(classes) if values[pair[0]] == values[pair[1]]), None)):
+    if by_size and (
+        same := next(
+            (pair for pair in pairwise(classes) if values[pair[0]] == values[pair[1]]), None
+        )
+    ):
         raise Misfit(
             f"dataset.targets={','.join(names)}: classes {same[0]} and {same[1]} are one number; write it in one way, or mark "
             "both as texts, as c1"
@@ -101,16 +115,27 @@ def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[
         shown = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"
         asked = "two are asked for" if binary else "two or more are needed"
-        raise Misfit(f"dataset.targets={','.join(names)}: {len(classes)} classes ({shown}), {asked}; {mend}")
-    if fraction := next((text for text, value in values.items() if value is not None and value % 1), None):
+        raise Misfit(
+            f"dataset.targets={','.join(names)}: {len(classes)} classes ({shown}), {asked}; {mend}"
+        )
+    if fraction := next(
+        (text for text, value in values.items() if value is not None and value % 1), None
+    ):
         raise Misfit(
             f"dataset.targets={','.join(names)}: {fraction} is a number with a fraction, no class; set dataset.labels=real"
         )
-    if 2 * len(classes) > (labels := sum(cell is not None for cells in columns for cell in cells)) > 2 * MOST_LEVELS:
+    if (
+        2 * len(classes)
+        > (labels := sum(cell is not None for cells in columns for cell in cells))
+        > 2 * MOST_LEVELS
+    ):
         raise Misfit(
             f"dataset.targets={','.join(names)}: {len(classes)} classes of {labels} labels, most seen once; name another "
             "column, or set dataset.labels=real"
         )
     place = {text: i for i, text in enumerate(classes)}
-    found = np.array([[-1 if cell is None else place[cell] for cell in cells] for cells in columns], dtype=np.int64)
+    found = np.array(
+        [[-1 if cell is None else place[cell] for cell in cells] for cells in columns],
+        dtype=np.int64,
+    )
     return found.T, classes

@@ -35,26 +35,38 @@ Indices = NDArray[np.int64]
 
 @register("dataset", "csv")
 class Csv(OwnFile[Supervised | Unlabelled]):
-    """A table of one's own: rows of a CSV file whose first line names the columns, or of a Parquet file.
+    """A user's table: rows of a CSV file with column names in its first line, or of Parquet.
 
-    Every column of ``targets`` is a task, and a missing cell a label that was not observed; or ``task`` names the column that
-    says of which task a row's one label is; without ``targets`` rows have no labels, and their law is learnt.  ``labels`` says
-    what labels are, for models are chosen by it: real, binary or classes.  Columns of inputs hold numbers, true or false, or
-    at most 30 texts (an input for each but the first); what each was taken for is shown.  Rows are put aside for the test by
-    the column ``split`` (cells train and test), by the column ``fold`` (replicate r is tested on the r-th fold), or by
-    chance.  Inputs and real labels are standardised by the training rows, as those of the built-in sets, and scores are in
-    standardised units; with ``standardise: false`` both stay in the units of the columns, ``bounds`` say between which values
-    inputs lie and ``image_shape`` that each row is an image.  x [N, D], y [N, T].
+    Every column of ``targets`` is a task, and a missing cell an unobserved label; or
+    ``task`` names the column that gives the task of a row's only label; without ``targets``
+    rows have no labels, and their distribution is learnt.  ``labels`` is the type of the
+    labels, by which models are chosen: real, binary or classes.  Input columns hold
+    numbers, true or false, or at most 30 texts (an input for each but the first); the
+    interpretation of each column is shown.  Test rows are selected by the column ``split``
+    (cells train and test), by the column ``fold`` (replicate r is tested on the r-th fold),
+    or at random.  Inputs and real labels are standardised by the training rows, as in the
+    built-in sets, and scores are in standardised units; with ``standardise: false`` both
+    stay in the units of the columns, ``bounds`` are the limits of the inputs and
+    ``image_shape`` declares each row an image.  x [N, D], y [N, T].
 
-    Raises DataUnavailable (no such file), DamagedFile (no table), Misfit (a column that is not there, a cell that cannot be
-    used, classes that do not fit ``labels``, a split that leaves nothing, more replicates than folds).
+    Raises:
+        DataUnavailable: no such file.
+        DamagedFile: the file is not a table.
+        Misfit: a column that is not there, a cell that cannot be used, classes that do not
+            fit ``labels``, a split that leaves nothing, or more replicates than folds.
 
-    Source: Shafranovich (2005), RFC 4180."""
+    Source: Shafranovich (2005), RFC 4180.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     before: ClassVar[dict[str, Any]] = {
-        "standardise": True, "bounds": None, "image_shape": None, "exclude": [], "decimal": None, "encoding": None
-    }  # fmt: skip
+        "standardise": True,
+        "bounds": None,
+        "image_shape": None,
+        "exclude": [],
+        "decimal": None,
+        "encoding": None,
+    }
 
     labels: Target
     targets: list[str]
@@ -80,9 +92,13 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         if self.split is not None and self.fold is not None:
             raise ValueError("split, fold: both say which rows are for the test; leave one out")
         if self.task is not None and len(self.targets) > 1:
-            raise ValueError("task: with a column of tasks there is one column of labels; name one in dataset.targets")
+            raise ValueError(
+                "task: with a column of tasks there is one column of labels; name one in dataset.targets"
+            )
         if self.bounds is not None and self.standardise:
-            raise ValueError("bounds: are in the units of the columns; set dataset.standardise=false as well")
+            raise ValueError(
+                "bounds: are in the units of the columns; set dataset.standardise=false as well"
+            )
         return self
 
     def poses(self) -> Kind:
@@ -103,7 +119,14 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         return None
 
     def _table(self, data_dir: Path) -> TextTable:
-        return read_table(self.file(data_dir), self.delimiter, self.missing, self.exclude, self.decimal, self.encoding)
+        return read_table(
+            self.file(data_dir),
+            self.delimiter,
+            self.missing,
+            self.exclude,
+            self.decimal,
+            self.encoding,
+        )
 
     def load(self, rng: Rng, setting: Setting) -> Supervised | Unlabelled:
         table = self._table(setting.data_dir)
@@ -115,23 +138,38 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         ):
             if name is not None:
                 table.column(name, key)  # first: a misspelt one would be taken for an input
-        used = {*self.targets, *(name for name in (self.task, self.split, self.fold) if name is not None)}
-        names = [name for name in table.names if name not in used] if self.inputs is None else self.inputs
+        used = {
+            *self.targets,
+            *(name for name in (self.task, self.split, self.fold) if name is not None),
+        }
+        names = (
+            [name for name in table.names if name not in used]
+            if self.inputs is None
+            else self.inputs
+        )
         if both := [name for name in names if name in used]:
-            raise Misfit(f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out")
+            raise Misfit(
+                f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out"
+            )
         if not names:
             raise Misfit(f"dataset.inputs: {table.file} has no column left for inputs; name some")
         encoded = {name: encode(table, name) for name in names}
         kept, scored, how = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
-        x, input_scale = convert_inputs(table, columns, kept, self.standardise, self.bounds, self.image_shape)
+        x, input_scale = convert_inputs(
+            table, columns, kept, self.standardise, self.bounds, self.image_shape
+        )
         about = table.facts | {
-            "columns": columns_in_words({name: column.taken_for for name, column in encoded.items()}),
+            "columns": columns_in_words(
+                {name: column.taken_for for name, column in encoded.items()}
+            ),
             "test rows": f"{len(scored):,} ({how})",
         }
         about |= input_facts(table, encoded, kept, scored)
         if not self.targets:
-            train, test = (Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (kept, scored))
+            train, test = (
+                Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (kept, scored)
+            )
             return UnlabelledTable(
                 name=self.identity(setting.data_dir, setting.offline),
                 values="real",
@@ -145,11 +183,22 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         y, mask, tasks, scale, classes = self._labels(table, kept)
 
         def batch(rows: Indices) -> Batch:
-            labels = y[rows].to(setting.device, setting.dtype) if self.labels == "real" else y[rows].to(setting.device)
-            return Batch(x[rows].to(setting.device, setting.dtype), labels, mask[rows].to(setting.device), 1.0)
+            labels = (
+                y[rows].to(setting.device, setting.dtype)
+                if self.labels == "real"
+                else y[rows].to(setting.device)
+            )
+            return Batch(
+                x[rows].to(setting.device, setting.dtype),
+                labels,
+                mask[rows].to(setting.device),
+                1.0,
+            )
 
         real = self.labels == "real"
-        y_mean, y_std = (None, None) if scale is None else (v.to(setting.device, setting.dtype) for v in scale)
+        y_mean, y_std = (
+            (None, None) if scale is None else (v.to(setting.device, setting.dtype) for v in scale)
+        )
         return OwnTable(
             name=self.identity(setting.data_dir, setting.offline),
             target=self.labels,
@@ -177,29 +226,39 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         Raises Misfit."""
         n = table.n_rows
         if self.split is not None:
-            cells = [None if cell is None else cell.lower() for cell in table.column(self.split, "split")]
+            cells = [
+                None if cell is None else cell.lower() for cell in table.column(self.split, "split")
+            ]
             if other := [row for row, cell in enumerate(cells) if cell not in ("train", "test")]:
-                raise Misfit(f"{table.where(other[0])}: {self.split} is {cells[other[0]]!r}; write train or test")
-            tested, how = np.array([cell == "test" for cell in cells]), f"those of {self.split}"
+                raise Misfit(
+                    f"{table.where(other[0])}: {self.split} is {cells[other[0]]!r}; write train or test"
+                )
+            tested = np.array([cell == "test" for cell in cells])
+            how = f"those of {self.split}"
         elif self.fold is not None:
             folds = table.column(self.fold, "fold")
             if None in folds:
-                raise Misfit(f"{table.where(folds.index(None))}: {self.fold} is missing; give every row a fold")
+                raise Misfit(
+                    f"{table.where(folds.index(None))}: {self.fold} is missing; give every row a fold"
+                )
             values = sorted({str(fold) for fold in folds}, key=lambda text: (len(text), text))
             if rng.replicate >= len(values):
-                raise Misfit(f"replicates: {self.fold} has {len(values)} folds; set replicates to at most that")
-            tested, how = (
-                np.array([fold == values[rng.replicate] for fold in folds]),
-                f"{self.fold} {values[rng.replicate]}",
-            )
+                raise Misfit(
+                    f"replicates: {self.fold} has {len(values)} folds; set replicates to at most that"
+                )
+            tested = np.array([fold == values[rng.replicate] for fold in folds])
+            how = f"{self.fold} {values[rng.replicate]}"
         else:
             order = torch.randperm(n, generator=rng.data).numpy()
             tested = np.zeros(n, dtype=bool)
             tested[order[: min(max(1, round(self.test_share * n)), n - 1)]] = True
             how = "drawn from the seed"
-        kept, scored = np.flatnonzero(~tested), np.flatnonzero(tested)
+        kept = np.flatnonzero(~tested)
+        scored = np.flatnonzero(tested)
         if len(kept) < 2 or len(scored) == 0:
-            raise Misfit(f"{table.file}: {len(kept)} rows to learn from and {len(scored)} to test on; at least 2 and 1")
+            raise Misfit(
+                f"{table.file}: {len(kept)} rows to learn from and {len(scored)} to test on; at least 2 and 1"
+            )
         return kept, scored, how
 
     def _labels(
@@ -220,23 +279,32 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         if self.task is not None:
             of = table.column(self.task, "task")
             if None in of:
-                raise Misfit(f"{table.where(of.index(None))}: {self.task} is missing; say whose label it is")
+                raise Misfit(
+                    f"{table.where(of.index(None))}: {self.task} is missing; say whose label it is"
+                )
             tasks = sorted({str(task) for task in of})
             member = torch.tensor([[task == name for name in tasks] for task in of])
-            y, seen = y.expand(-1, len(tasks)), seen & member
+            y = y.expand(-1, len(tasks))
+            seen = seen & member
         for t, task in enumerate(tasks):
             if (number := int(seen[kept, t].sum())) < 2:
-                raise Misfit(f"dataset.targets: task {task} has {number} labels to learn from; at least 2")
+                raise Misfit(
+                    f"dataset.targets: task {task} has {number} labels to learn from; at least 2"
+                )
         scale = None
         if self.labels == "real":
             of_tasks = [y[kept, t][seen[kept, t]] for t in range(len(tasks))]
             for v, task in zip(of_tasks, tasks, strict=True):
                 check_squares(v.unsqueeze(1), [f"the label of task {task}"])
-            mean, sd = torch.stack([v.mean() for v in of_tasks]), torch.stack([v.std(correction=0) for v in of_tasks])
-            if len(constant := torch.cat([is_constant(v.unsqueeze(1)) for v in of_tasks]).nonzero()):
+            mean = torch.stack([v.mean() for v in of_tasks])
+            sd = torch.stack([v.std(correction=0) for v in of_tasks])
+            if len(
+                constant := torch.cat([is_constant(v.unsqueeze(1)) for v in of_tasks]).nonzero()
+            ):
                 raise Misfit(
                     f"dataset.targets: the labels of task {tasks[int(constant[0])]} are all equal; leave it out"
                 )
             if self.standardise:
-                scale, y = (mean, sd), (y - mean) / sd
+                scale = (mean, sd)
+                y = (y - mean) / sd
         return torch.where(seen, y, torch.zeros_like(y)), seen, tasks, scale, classes

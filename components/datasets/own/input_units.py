@@ -35,13 +35,17 @@ def _one_pair(value: object) -> object:
 def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not (np.isfinite(bounds).all() and low < high):
-        raise ValueError(f"bounds: must be a smaller and a larger number, e.g. [0, 255], not [{low:g}, {high:g}]")
+        raise ValueError(
+            f"bounds: must be a smaller and a larger number, e.g. [0, 255], not [{low:g}, {high:g}]"
+        )
     return bounds
 
 
 def _of_an_image(shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) not in (2, 3) or min(shape) < 1:
-        raise ValueError(f"image_shape: must be [height, width] or [colours, height, width], not {list(shape)}")
+        raise ValueError(
+            f"image_shape: must be [height, width] or [colours, height, width], not {list(shape)}"
+        )
     return shape
 
 
@@ -50,12 +54,19 @@ ImageShape = Annotated[tuple[int, ...], BeforeValidator(_to_tuple), AfterValidat
 
 
 def columns_in_words(kinds: Mapping[str, str]) -> str:
-    """What each column was taken for; of many, those of one kind are counted, but for the first of each."""
+    """The interpretation of each column in words.
+
+    If there are many, the columns of one kind are counted, and the first is named.
+    """
     if len(kinds) <= MOST_NAMED:
         return "; ".join(f"{name}: {kind}" for name, kind in kinds.items())
-    of_kind = {kind: [name for name, other in kinds.items() if other == kind] for kind in kinds.values()}
+    of_kind = {
+        kind: [name for name, other in kinds.items() if other == kind] for kind in kinds.values()
+    }
     return "; ".join(
-        f"{names[0]}: {kind}" if len(names) == 1 else f"{names[0]}, … {names[-1]} ({len(names)}): {kind}"
+        f"{names[0]}: {kind}"
+        if len(names) == 1
+        else f"{names[0]}, … {names[-1]} ({len(names)}): {kind}"
         for kind, names in of_kind.items()
     )
 

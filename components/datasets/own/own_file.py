@@ -13,22 +13,28 @@ from components.trouble import DataUnavailable
 class OwnFile(Dataset[P]):
     """``path`` is looked for in the data folder and from where the runner was started; nothing takes its place."""
 
-    own_file: ClassVar[bool] = True  # of no catalogue: only the file itself says whether it is the one of before
+    # of no catalogue: only the file itself says whether it is the one of before
+    own_file: ClassVar[bool] = True
     reads_folders: ClassVar[bool] = False  # a path may be a folder of text files
 
     path: str | None
 
     def file(self, data_dir: Path) -> Path:
-        """Where it lies.
+        """Path of the file.
 
         Raises:
-            DataUnavailable: no path was given, or there is no such file."""
+            DataUnavailable: no path was given, or there is no such file.
+        """
         if self.path is None:
             raise DataUnavailable("dataset.path: not given; name a file, whole or inside data_dir")
         places = (Path(data_dir) / self.path, Path(self.path))
-        found = next((p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None)
+        found = next(
+            (p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None
+        )
         if found is None:
-            raise DataUnavailable(f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}")
+            raise DataUnavailable(
+                f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}"
+            )
         return found
 
     def files(self, data_dir: Path) -> list[Path]:
@@ -39,7 +45,9 @@ class OwnFile(Dataset[P]):
         file = self.file(data_dir)
         files = sorted(file.rglob("*.txt")) if file.is_dir() else [file]
         if not files:
-            raise DataUnavailable(f"dataset.path={self.path}: no file *.txt in {file}; name another folder, or a file")
+            raise DataUnavailable(
+                f"dataset.path={self.path}: no file *.txt in {file}; name another folder, or a file"
+            )
         return files
 
     def identity(self, data_dir: Path, offline: bool) -> str:
@@ -47,7 +55,8 @@ class OwnFile(Dataset[P]):
 
         Raises:
             DataUnavailable: there is no such file."""
-        file, files = self.file(data_dir), self.files(data_dir)
+        file = self.file(data_dir)
+        files = self.files(data_dir)
         digest = hashlib.sha256()
         for part in files:
             digest.update((str(part.relative_to(file)) + "\0").encode() if part != file else b"")

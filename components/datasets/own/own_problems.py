@@ -23,26 +23,34 @@ class OwnTable(Supervised):
 
     about: dict[str, str] = field(default_factory=dict)
     input_names: list[str] = field(default_factory=list)
-    input_scale: Tensor | None = None  # units of each column that inputs are counted in: 1, or a standard deviation [D]
+    # units of each column that inputs are counted in: 1, or a standard deviation [D]
+    input_scale: Tensor | None = None
 
     def describe(self) -> dict[str, str]:
         return super().describe() | self.about
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        """Those of ``Supervised``, and the effects of a unit of each column where a linear model has coefficients of them."""
+        """Scores of ``Supervised`` and, for linear models, the effect of one unit of each column."""
         out = super().score(posterior, rng)
         if self.input_scale is None or self.n_tasks > 1:
             return out
-        return out | per_unit_scores(posterior, self.input_names, self.classes, self.input_scale, self._label_scale)
+        return out | per_unit_scores(
+            posterior, self.input_names, self.classes, self.input_scale, self._label_scale
+        )
 
     def tables(self, posterior: Predicts, rng: Rng) -> dict[str, pd.DataFrame]:
         if self.input_scale is None or self.n_tasks > 1:
             return {}
-        return effect_table(posterior, self.input_names, self.classes, self.input_scale, self._label_scale)
+        return effect_table(
+            posterior, self.input_names, self.classes, self.input_scale, self._label_scale
+        )
 
     @property
     def _label_scale(self) -> float:
-        """Units of the label that the model's are: 1 of raw labels and of classes, whose log odds have no unit."""
+        """Label units per unit of the model's labels.
+
+        It is 1 for raw labels and for classes, because log odds have no unit.
+        """
         return 1.0 if self.y_std is None else float(self.y_std[0])
 
 

@@ -1,4 +1,7 @@
-"""What a table of the user's own cannot teach: constant and collinear inputs, texts and classes that only test rows have."""
+"""Limits of a user's table: constant or collinear inputs, and texts or classes not learnt.
+
+Such texts and classes occur only in test rows.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,20 @@ def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
 
 
-def input_facts(table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, scored: Rows) -> dict[str, str]:
+def input_facts(
+    table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, scored: Rows
+) -> dict[str, str]:
     """Lines about inputs that do not vary in the training rows, that others determine there, and about unseen texts."""
     out: dict[str, str] = {}
-    unseen, constant = [], []
+    unseen = []
+    constant = []
     for name, column in encoded.items():
         if column.is_text:
             cells = table.column(name, "inputs")
             known = {cells[row] for row in kept}
-            for level in sorted({str(cells[row]) for row in scored} - {str(cell) for cell in known}):
+            for level in sorted(
+                {str(cells[row]) for row in scored} - {str(cell) for cell in known}
+            ):
                 rows = sum(cells[row] == level for row in scored)
                 unseen.append(f"{name} {level} in {rows:,} test row{'s' * (rows > 1)}")
             if len(known) == 1:
@@ -39,7 +47,9 @@ def input_facts(table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, sc
         elif bool(is_constant(torch.from_numpy(column.values[kept]))):
             constant.append(name)
     if constant:
-        out["constant inputs"] = f"{_join_names(constant)}: nothing is learnt from them; name them in dataset.exclude"
+        out["constant inputs"] = (
+            f"{_join_names(constant)}: nothing is learnt from them; name them in dataset.exclude"
+        )
     if unseen:
         out["texts not learnt from"] = _join_names(unseen)
     names = [name for column in encoded.values() for name in column.names]
@@ -52,10 +62,13 @@ def input_facts(table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, sc
 def class_facts(
     y: Tensor, seen: Tensor, tasks: Sequence[str], classes: Sequence[str], kept: Rows, scored: Rows
 ) -> dict[str, str]:
-    """The classes, and those of a task that only its test rows have; labels y [N, T] where ``seen``.
+    """The classes, and the classes that only the test rows of a task contain.
+
+    Labels are y [N, T] where ``seen``.
 
     Raises:
-        Misfit: the labels of a task that are learnt from are all of one class."""
+        Misfit: the training labels of a task are all of one class.
+    """
     only_tested = []
     for t, task in enumerate(tasks):
         learnt, tested = (set(y[rows, t][seen[rows, t]].tolist()) for rows in (kept, scored))
@@ -66,7 +79,10 @@ def class_facts(
             )
         of_task = f" of {task}" if len(tasks) > 1 else ""
         only_tested += [f"{classes[c]}{of_task}" for c in sorted(tested - learnt)]
-    out = {"classes": ", ".join(classes) + (f" (log odds are of {classes[1]})" if len(classes) == 2 else "")}
+    out = {
+        "classes": ", ".join(classes)
+        + (f" (log odds are of {classes[1]})" if len(classes) == 2 else "")
+    }
     if only_tested:
         out["classes not learnt from"] = (
             f"{_join_names(only_tested)}: test rows alone have them, and count in the scores"

@@ -17,8 +17,13 @@ from components.trouble import DamagedFile, Misfit
 Decimal = Literal[".", ","]
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
 DELIMITERS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
-BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
-        codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
@@ -50,7 +55,9 @@ class TextTable:
     def column(self, name: str, key: str) -> list[str | None]:
         """Raises Misfit: there is no such column."""
         if name not in self.cells:
-            unlabelled = "; of rows without labels set dataset.targets=[]" if key == "targets" else ""
+            unlabelled = (
+                "; of rows without labels set dataset.targets=[]" if key == "targets" else ""
+            )
             raise Misfit(
                 f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}{unlabelled}"
             )
@@ -71,15 +78,21 @@ class TextTable:
         return value if np.isfinite(value) else None
 
     def hint(self, text: str) -> str:
-        """What may be done about a text that is no number, where its marks explain it; it begins with a semicolon."""
+        """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
         if WITH_COMMA.fullmatch(text) and self.decimal == "." and not OF_THOUSANDS.fullmatch(text):
             return "; of decimal commas set dataset.decimal=','"
         if WITH_POINT.fullmatch(text) and self.decimal == ",":
             return "; of decimal points set dataset.decimal='.'"
         if GROUPED.fullmatch(text):
             return "; leave out the marks of thousands"
-        dressed = self.number(text) is None and DRESSED.fullmatch(text) and re.search(r"[%$€£¥()−]", text)
-        return "; write numbers as -1.5, without %, signs of money, brackets or a long minus" if dressed else ""
+        dressed = (
+            self.number(text) is None and DRESSED.fullmatch(text) and re.search(r"[%$€£¥()−]", text)
+        )
+        return (
+            "; write numbers as -1.5, without %, signs of money, brackets or a long minus"
+            if dressed
+            else ""
+        )
 
     def part(self, skip: int, number: int | None) -> TextTable:
         """Rows after the first ``skip`` ones, at most so many."""
@@ -96,14 +109,20 @@ def read_table(
     decimal: Decimal | None = None,
     encoding: str | None = None,
 ) -> TextTable:
-    """A CSV file whose first line names the columns, or a Parquet file by its ending, without the columns ``exclude``.
+    """Read a CSV file with column names in its first line, or a Parquet file (by its ending).
 
-    Where cells between ``delimiter`` are no table, those between ; tabs or | are taken if they are one.  None: the encoding is
-    that of its first bytes, UTF-8, or else Windows-1252; the decimal mark is a comma where columns are numbers with it alone.
+    Columns in ``exclude`` are left out.  Where cells separated by ``delimiter`` do not form
+    a table, the delimiters ; tab and | are tried.
+
+    Args:
+        decimal: decimal mark; None: a comma where columns are numbers only with a comma.
+        encoding: None: the encoding given by the first bytes, UTF-8, or else Windows-1252.
 
     Raises:
-        DamagedFile: it is no table, or holds no row.
-        Misfit: a name stands twice, or is not there; the decimal mark can be read in two ways; an encoding is none."""
+        DamagedFile: the file is not a table, or holds no row.
+        Misfit: a name occurs twice, or is not there; the decimal mark is ambiguous; or the
+            encoding does not exist.
+    """
     facts: dict[str, str] = {}
     if file.suffix.lower() in (".parquet", ".pq"):
         names, rows, lines = _read_parquet(file)
@@ -115,12 +134,16 @@ def read_table(
     if twice := [name for name in names if names.count(name) > 1]:
         raise Misfit(f"{file}: two columns are called {twice[0]!r}; rename one")
     if unknown := [name for name in exclude if name not in names]:
-        raise Misfit(f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}")
+        raise Misfit(
+            f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
+        )
 
     def cell(text: str | None) -> str | None:
         return None if text is None or text.strip() in missing else text.strip()
 
-    cells = {name: [cell(row[j]) for row in rows] for j, name in enumerate(names) if name not in exclude}
+    cells = {
+        name: [cell(row[j]) for row in rows] for j, name in enumerate(names) if name not in exclude
+    }
     if (unnamed := cells.pop("", None)) is not None:
         if not _counts_rows(unnamed):
             raise Misfit(
@@ -134,7 +157,9 @@ def read_table(
 
 def _counts_rows(cells: list[str | None]) -> bool:
     """True if cells are empty, or 0, 1, 2, … or 1, 2, 3, … as an index is."""
-    return set(cells) == {None} or any(cells == [str(start + row) for row in range(len(cells))] for start in (0, 1))
+    return set(cells) == {None} or any(
+        cells == [str(start + row) for row in range(len(cells))] for start in (0, 1)
+    )
 
 
 def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[int]]:
@@ -144,23 +169,34 @@ def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[i
     try:
         frame = pd.read_parquet(file)
     except (OSError, ValueError) as error:
-        raise DamagedFile(f"{file}: no Parquet file ({' '.join(str(error).split())}); replace it") from None
+        raise DamagedFile(
+            f"{file}: no Parquet file ({' '.join(str(error).split())}); replace it"
+        ) from None
     if len(frame) == 0:
         raise DamagedFile(f"dataset.path: {file} holds no row; name another")
-    columns = [[None if pd.isna(value) else str(value) for value in frame[name]] for name in frame.columns]
+    columns = [
+        [None if pd.isna(value) else str(value) for value in frame[name]] for name in frame.columns
+    ]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return [str(name) for name in frame.columns], rows, list(range(1, len(frame) + 1))
 
 
 def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
-    """The text of a file, and the encoding that was guessed where it is not UTF-8.
+    """The text of a file, and the guessed encoding where it is not UTF-8.
 
     Raises:
         DamagedFile: the bytes have another encoding.
-        Misfit: the encoding is none."""
+        Misfit: the encoding does not exist.
+    """
     content = file.read_bytes()
     marked = next((name for mark, name in BOMS.items() if content.startswith(mark)), None)
-    names = [encoding] if encoding is not None else [marked] if marked is not None else ["utf-8", "windows-1252"]
+    names = (
+        [encoding]
+        if encoding is not None
+        else [marked]
+        if marked is not None
+        else ["utf-8", "windows-1252"]
+    )
     if names[0] == "utf-8" and b"\x00" in content[:1000]:
         names = ["utf-16-le" if content[1:2] == b"\x00" else "utf-16-be"]
     for name in names:
@@ -169,38 +205,62 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
         except UnicodeDecodeError:
             continue
         except LookupError:
-            raise Misfit(f"dataset.encoding={name}: no encoding of Python; as latin-1, cp1250 or shift_jis") from None
-    raise DamagedFile(f"{file}: no text in {' or '.join(names)}; set dataset.encoding, as cp1250 or shift_jis")
+            raise Misfit(
+                f"dataset.encoding={name}: no encoding of Python; as latin-1, cp1250 or shift_jis"
+            ) from None
+    raise DamagedFile(
+        f"{file}: no text in {' or '.join(names)}; set dataset.encoding, as cp1250 or shift_jis"
+    )
 
 
-def _split_cells(file: Path, text: str, delimiter: str) -> tuple[list[str], list[list[str | None]], list[int], str]:
-    """Names, rows, their lines, and the delimiter, the one that was given unless another alone makes a table.
+def _split_cells(
+    file: Path, text: str, delimiter: str
+) -> tuple[list[str], list[list[str | None]], list[int], str]:
+    """Names, rows, their lines, and the delimiter.
+
+    The delimiter is the given one, unless only another one makes a table.
 
     Raises:
-        DamagedFile: there is no row, or rows have other numbers of cells than the first line."""
+        DamagedFile: there is no row, or a row has another number of cells than the header.
+    """
     tables: dict[str, list[tuple[int, list[str]]]] = {}
     for mark in dict.fromkeys((delimiter, *DELIMITERS)):
         lines = csv.reader(text.splitlines(keepends=True), delimiter=mark, strict=True)
         try:
-            tables[mark] = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row) or len(row) > 1]
+            tables[mark] = [
+                (lines.line_num, row)
+                for row in lines
+                if any(cell.strip() for cell in row) or len(row) > 1
+            ]
         except csv.Error as error:
             if mark == delimiter:
-                raise DamagedFile(f"{file}, line {lines.line_num}: no CSV file ({error}); mend or replace it") from None
+                raise DamagedFile(
+                    f"{file}, line {lines.line_num}: no CSV file ({error}); mend or replace it"
+                ) from None
     if len(tables[delimiter]) < 2:
         lacks = "no line after its names" if tables[delimiter] else "nothing"
-        raise DamagedFile(f"dataset.path={file.name}: the file is empty, {file} holds {lacks}; name another")
+        raise DamagedFile(
+            f"dataset.path={file.name}: the file is empty, {file} holds {lacks}; name another"
+        )
 
     def is_ragged(rows: list[tuple[int, list[str]]]) -> tuple[int, list[str]] | None:
         return next((row for row in rows if len(row[1]) != len(rows[0][1])), None)
 
-    fits = [mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and is_ragged(rows) is None]
+    fits = [
+        mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and is_ragged(rows) is None
+    ]
     found = delimiter if delimiter in fits or not fits else fits[0]
     header, *rows = tables[found]
     if (wrong := is_ragged(tables[found])) is not None:
         raise DamagedFile(
             f"{file}, line {wrong[0]}: {len(wrong[1])} cells under {len(header[1])} names; mend it, or set dataset.delimiter"
         )
-    return [name.strip() for name in header[1]], [list(row) for _, row in rows], [line for line, _ in rows], found
+    return (
+        [name.strip() for name in header[1]],
+        [list(row) for _, row in rows],
+        [line for line, _ in rows],
+        found,
+    )
 
 
 def _decimal_mark(file: Path, cells: dict[str, list[str | None]]) -> Decimal:

@@ -20,7 +20,7 @@ from components.datasets.posteriordb_densities import (
 
 
 class PosteriorDensity(Protocol):
-    """A density of θ [K, P], K chains at once, whose parameters [K, P'] have names."""
+    """A density of θ [K, P] for K chains in parallel, with named parameters [K, P']."""
 
     @property
     def names(self) -> list[str]: ...  # of the P' parameters
@@ -28,13 +28,15 @@ class PosteriorDensity(Protocol):
     @property
     def dim(self) -> int: ...  # P
 
-    def log_density(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K], up to a constant, with the log-Jacobian
+    # [K, P] -> [K], up to a constant, with the log-Jacobian
+    def log_density(self, theta: Tensor) -> Tensor: ...
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 
     def unconstrain(self, values: Tensor) -> Tensor: ...  # [K, P'] -> [K, P]
 
-    def start(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P], about the posterior and mostly wider
+    # [n, P], about the posterior and mostly wider
+    def start(self, n: int, generator: torch.Generator) -> Tensor: ...
 
 
 Make = Callable[[dict[str, Any], torch.dtype, torch.device], PosteriorDensity]

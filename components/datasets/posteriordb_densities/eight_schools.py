@@ -10,7 +10,8 @@ from torch import Tensor
 
 from components.datasets.posteriordb_densities.scale_priors import half_cauchy
 
-HEIGHT, TAU = 5.0, half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
+HEIGHT = 5.0
+TAU = half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
 
 
 @dataclass(frozen=True)
@@ -34,24 +35,32 @@ class EightSchools:
         return len(self.y) + 2
 
     def log_density(self, theta: Tensor) -> Tensor:
-        eta, mu, log_tau = theta[:, :-2], theta[:, -2], theta[:, -1]
+        eta = theta[:, :-2]
+        mu = theta[:, -2]
+        log_tau = theta[:, -1]
         error = (self.y - self.constrain(theta)[:, :-2]) / self.sigma
         log_prior = -0.5 * eta.square().sum(1) - 0.5 * (mu / HEIGHT).square() + TAU(log_tau)
         return log_prior - 0.5 * error.square().sum(1) + log_tau  # the last: log-Jacobian
 
     def constrain(self, theta: Tensor) -> Tensor:
-        eta, mu, tau = theta[:, :-2], theta[:, -2:-1], theta[:, -1:].exp()
+        eta = theta[:, :-2]
+        mu = theta[:, -2:-1]
+        tau = theta[:, -1:].exp()
         return torch.cat([mu + tau * eta, mu, tau], 1)
 
     def unconstrain(self, values: Tensor) -> Tensor:
-        effect, mu, tau = values[:, :-2], values[:, -2:-1], values[:, -1:]
+        effect = values[:, :-2]
+        mu = values[:, -2:-1]
+        tau = values[:, -1:]
         return torch.cat([(effect - mu) / tau, mu, tau.log()], 1)
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the prior's far tail.
 
         There the η are a hundred times as narrow as in the middle: a step size that chains share would hold one fast."""
-        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        z = torch.randn(
+            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
+        ).to(self.y.device)
         return torch.cat([z[:, :-2], HEIGHT * z[:, -2:-1], 1.0 + 0.5 * z[:, -1:]], 1)
 
     def exact_moments(self, points: int = 4001) -> tuple[Tensor, Tensor]:
@@ -67,7 +76,8 @@ class EightSchools:
         m = v * (self.y / total).sum(1)
         log_weight = TAU(log_tau) + log_tau - 0.5 * total.log().sum(1) + 0.5 * v.log()
         log_weight = log_weight - 0.5 * (self.y.square() / total).sum(1) + 0.5 * m.square() / v
-        weight, b = log_weight.softmax(0), square / total
+        weight = log_weight.softmax(0)
+        b = square / total
         mean = b * self.y + (1 - b) * m[:, None]  # E[ϑ | τ, y]
         variance = b * self.sigma.square() + (1 - b).square() * v[:, None]
         given_tau = torch.cat([mean, m[:, None], square.sqrt()], 1)

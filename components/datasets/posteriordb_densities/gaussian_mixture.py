@@ -11,8 +11,11 @@ from torch.nn.functional import logsigmoid
 
 from components.maths.bijectors import Interval, Ordered
 
-WIDTH, BETA = 2.0, 5.0  # prior standard deviation of means and scales; both parameters of the weight's Beta prior
-MEANS, WEIGHT = Ordered(), Interval(0.0, 1.0)
+WIDTH = 2.0
+# prior standard deviation of means and scales; both parameters of the weight's Beta prior
+BETA = 5.0
+MEANS = Ordered()
+WEIGHT = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -32,31 +35,45 @@ class TwoGaussians:
 
     def log_density(self, theta: Tensor) -> Tensor:
         mu, log_jacobian = MEANS.forward(theta[:, :2])
-        log_scale, logit = theta[:, 2:4], theta[:, 4:]
-        log_weights = torch.cat([logsigmoid(logit), logsigmoid(-logit)], 1)  # log w, log(1 − w) [K, 2]
-        constant, precision = log_weights - log_scale, (-2 * log_scale).exp()
+        log_scale = theta[:, 2:4]
+        logit = theta[:, 4:]
+        # log w, log(1 − w) [K, 2]
+        log_weights = torch.cat([logsigmoid(logit), logsigmoid(-logit)], 1)
+        constant = log_weights - log_scale
+        precision = (-2 * log_scale).exp()
         first, second = (
-            constant[:, k, None] - 0.5 * (self.y - mu[:, k, None]).square() * precision[:, k, None] for k in (0, 1)
+            constant[:, k, None] - 0.5 * (self.y - mu[:, k, None]).square() * precision[:, k, None]
+            for k in (0, 1)
         )  # [K, N] each
         log_likelihood = torch.logaddexp(first, second).sum(1)
-        log_prior = -0.5 * (mu / WIDTH).square().sum(1) - 0.5 * (log_scale.exp() / WIDTH).square().sum(1)
+        log_prior = -0.5 * (mu / WIDTH).square().sum(1) - 0.5 * (
+            log_scale.exp() / WIDTH
+        ).square().sum(1)
         log_prior = log_prior + (BETA - 1) * log_weights.sum(1)
         log_likelihood = torch.where(
             torch.isfinite(log_prior), log_likelihood, 0.0
         )  # NaN where μ = ∞, whose prior is 0
-        return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)  # last three: Jacobian
+        # last three: Jacobian
+        return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)
 
     def constrain(self, theta: Tensor) -> Tensor:
-        return torch.cat([MEANS.forward(theta[:, :2])[0], theta[:, 2:4].exp(), theta[:, 4:].sigmoid()], 1)
+        return torch.cat(
+            [MEANS.forward(theta[:, :2])[0], theta[:, 2:4].exp(), theta[:, 4:].sigmoid()], 1
+        )
 
     def unconstrain(self, values: Tensor) -> Tensor:
-        return torch.cat([MEANS.inverse(values[:, :2]), values[:, 2:4].log(), WEIGHT.inverse(values[:, 4:])], 1)
+        return torch.cat(
+            [MEANS.inverse(values[:, :2]), values[:, 2:4].log(), WEIGHT.inverse(values[:, 4:])], 1
+        )
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit w ~ N(0, ½²).
 
         Far from there one component takes all data and the other collapses on a few: chains take long to leave that."""
-        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
-        low, high = self.y.quantile(0.25), self.y.quantile(0.75)
+        z = torch.randn(
+            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
+        ).to(self.y.device)
+        low = self.y.quantile(0.25)
+        high = self.y.quantile(0.75)
         first = low + 0.1 * (high - low) * z[:, :1]
         return torch.cat([first, (high - low).log() + 0.1 * z[:, 1:2], 0.5 * z[:, 2:]], 1)

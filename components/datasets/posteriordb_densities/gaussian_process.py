@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SHAPE, RATE, ALPHA, SIGMA = 25.0, 4.0, 2.0, 1.0  # ρ ~ Gamma(25, 4), α ~ N⁺(0, 2²), σ ~ N⁺(0, 1)
+SHAPE = 25.0
+RATE = 4.0
+ALPHA = 2.0
+SIGMA = 1.0  # ρ ~ Gamma(25, 4), α ~ N⁺(0, 2²), σ ~ N⁺(0, 1)
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,21 @@ class GaussianProcess:
         L, info = torch.linalg.cholesky_ex(torch.where(finite[:, None, None], covariance, eye))
         good = finite & (info == 0)
         L = torch.where(good[:, None, None], L, eye)
-        white = torch.linalg.solve_triangular(L, self.y.expand(len(theta), -1).unsqueeze(2), upper=False)
+        white = torch.linalg.solve_triangular(
+            L, self.y.expand(len(theta), -1).unsqueeze(2), upper=False
+        )
         log_likelihood = -L.diagonal(dim1=1, dim2=2).log().sum(1) - 0.5 * white.square().sum((1, 2))
-        rho, alpha, sigma = rho.flatten(), alpha.flatten(), sigma.flatten()
-        log_prior = (SHAPE - 1) * theta[:, 0] - RATE * rho - 0.5 * (alpha / ALPHA) ** 2 - 0.5 * (sigma / SIGMA) ** 2
-        return torch.where(good, log_likelihood + log_prior + theta.sum(1), -torch.inf)  # θ's sum: log-Jacobian
+        rho = rho.flatten()
+        alpha = alpha.flatten()
+        sigma = sigma.flatten()
+        log_prior = (
+            (SHAPE - 1) * theta[:, 0]
+            - RATE * rho
+            - 0.5 * (alpha / ALPHA) ** 2
+            - 0.5 * (sigma / SIGMA) ** 2
+        )
+        # θ's sum: log-Jacobian
+        return torch.where(good, log_likelihood + log_prior + theta.sum(1), -torch.inf)
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta.exp()
@@ -51,5 +64,7 @@ class GaussianProcess:
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """log ρ ~ N(log 25/4, 0.4²), log α ~ N(log 2, ½²), log σ ~ N(0, ½²): about as wide as the prior."""
-        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        z = torch.randn(
+            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
+        ).to(self.y.device)
         return z.new_tensor([SHAPE / RATE, ALPHA, SIGMA]).log() + z.new_tensor([0.4, 0.5, 0.5]) * z

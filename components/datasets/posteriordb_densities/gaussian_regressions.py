@@ -9,7 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.datasets.posteriordb_densities.scale_priors import ScalePrior, flat, half_cauchy, half_normal
+from components.datasets.posteriordb_densities.scale_priors import (
+    ScalePrior,
+    flat,
+    half_cauchy,
+    half_normal,
+)
 
 WIDER = 2.0  # chains start this many times as wide as the least squares estimate is uncertain
 
@@ -32,7 +37,11 @@ class GaussianRegression:
 
     @staticmethod
     def of(
-        names: list[str], X: Tensor, y: Tensor, scale_prior: ScalePrior, prior: tuple[list[float], list[float]] | None
+        names: list[str],
+        X: Tensor,
+        y: Tensor,
+        scale_prior: ScalePrior,
+        prior: tuple[list[float], list[float]] | None,
     ) -> GaussianRegression:
         """``prior``: means and standard deviations of β; None: flat."""
         Q, R = torch.linalg.qr(X)
@@ -40,20 +49,29 @@ class GaussianRegression:
         mean, sd = prior if prior is not None else ([0.0] * X.shape[1], [math.inf] * X.shape[1])
         precision = X.new_tensor(sd) ** -2
         return GaussianRegression(
-            [*names, "sigma"], len(y), beta_hat, R, (y - X @ beta_hat).square().sum(), X.new_tensor(mean), precision,
+            [*names, "sigma"],
+            len(y),
+            beta_hat,
+            R,
+            (y - X @ beta_hat).square().sum(),
+            X.new_tensor(mean),
+            precision,
             scale_prior,
-        )  # fmt: skip
+        )
 
     @property
     def dim(self) -> int:
         return len(self.names)
 
     def log_density(self, theta: Tensor) -> Tensor:
-        beta, log_scale = theta[:, :-1], theta[:, -1]
-        squares = ((beta - self.beta_hat) @ self.R.T).square().sum(1) + self.residual  # ‖y − Xβ‖² [K]
+        beta = theta[:, :-1]
+        log_scale = theta[:, -1]
+        # ‖y − Xβ‖² [K]
+        squares = ((beta - self.beta_hat) @ self.R.T).square().sum(1) + self.residual
         log_likelihood = -self.n * log_scale - 0.5 * squares * (-2 * log_scale).exp()
         log_prior = -0.5 * ((beta - self.prior_mean).square() * self.prior_precision).sum(1)
-        return log_likelihood + log_prior + self.scale_prior(log_scale) + log_scale  # the last: log-Jacobian
+        # the last: log-Jacobian
+        return log_likelihood + log_prior + self.scale_prior(log_scale) + log_scale
 
     def constrain(self, theta: Tensor) -> Tensor:
         return torch.cat([theta[:, :-1], theta[:, -1:].exp()], 1)
@@ -63,19 +81,26 @@ class GaussianRegression:
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """β̂ + 2σ̂ R⁻¹z and log σ̂ + ½z, z ~ N(0, I)."""
-        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.R.dtype).to(self.R.device)
+        z = torch.randn(
+            n, self.dim, generator=generator, device=generator.device, dtype=self.R.dtype
+        ).to(self.R.device)
         log_scale = 0.5 * (self.residual / self.n).log()
         away = torch.linalg.solve_triangular(self.R, z[:, :-1].T, upper=True).T
-        return torch.cat([self.beta_hat + WIDER * log_scale.exp() * away, log_scale + 0.5 * z[:, -1:]], 1)
+        return torch.cat(
+            [self.beta_hat + WIDER * log_scale.exp() * away, log_scale + 0.5 * z[:, -1:]], 1
+        )
 
     def exact_moments(self, points: int = 2001) -> tuple[Tensor, Tensor]:
         """E[β, σ] and E[β², σ²] [D+1] each: β given σ is Gaussian, and σ is integrated out by the trapezium rule in log σ.
 
         With A = RᵀR/σ² + Λ: β | σ, y ~ N(β̂ + A⁻¹Λ(m − β̂), A⁻¹),
         p(σ | y) ∝ p(σ) σ^{−n} |A|^{−½} exp(−S/2σ² − ½ (m − β̂)ᵀΛ A⁻¹ RᵀR (m − β̂)/σ²)."""
-        centre, width = 0.5 * (self.residual / self.n).log(), 12 / self.n**0.5 + 6 / self.n
+        centre = 0.5 * (self.residual / self.n).log()
+        width = 12 / self.n**0.5 + 6 / self.n
         log_scale = torch.linspace(float(centre - width), float(centre + width), points).to(self.R)
-        G, Lambda, d = self.R.T @ self.R, self.prior_precision.diag(), self.prior_mean - self.beta_hat
+        G = self.R.T @ self.R
+        Lambda = self.prior_precision.diag()
+        d = self.prior_mean - self.beta_hat
         inverse = (-2 * log_scale).exp()[:, None, None]  # 1/σ² [M, 1, 1]
         A = G * inverse + Lambda  # [M, D, D]
         shift = torch.linalg.solve(A, Lambda @ d)  # A⁻¹Λ(m − β̂) [M, D]
@@ -101,7 +126,9 @@ def numbered_names(name: str, n: int) -> list[str]:
     return [f"{name}[{j}]" for j in range(1, n + 1)]
 
 
-def columns(data: dict[str, Any], dtype: torch.dtype, device: torch.device, *keys: str) -> list[Tensor]:
+def columns(
+    data: dict[str, Any], dtype: torch.dtype, device: torch.device, *keys: str
+) -> list[Tensor]:
     return [torch.tensor(data[key], dtype=dtype, device=device) for key in keys]
 
 
@@ -109,17 +136,23 @@ def blr(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> Gauss
     """sblri-blr: β ~ N(0, 10²), σ ~ N⁺(0, 10²), y ~ N(Xβ, σ²)."""
     X, y = columns(data, dtype, device, "X", "y")
     D = X.shape[1]
-    return GaussianRegression.of(numbered_names("beta", D), X, y, half_normal(10.0), ([0.0] * D, [10.0] * D))
+    return GaussianRegression.of(
+        numbered_names("beta", D), X, y, half_normal(10.0), ([0.0] * D, [10.0] * D)
+    )
 
 
-def kidscore_momiq(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def kidscore_momiq(
+    data: dict[str, Any], dtype: torch.dtype, device: torch.device
+) -> GaussianRegression:
     """kidiq-kidscore_momiq: β flat, σ ~ half-Cauchy(2.5), kid_score ~ N(β_1 + β_2 mom_iq, σ²)."""
     iq, y = columns(data, dtype, device, "mom_iq", "kid_score")
     X = torch.stack([torch.ones_like(iq), iq], 1)
     return GaussianRegression.of(numbered_names("beta", 2), X, y, half_cauchy(2.5), None)
 
 
-def kilpisjarvi(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def kilpisjarvi(
+    data: dict[str, Any], dtype: torch.dtype, device: torch.device
+) -> GaussianRegression:
     """kilpisjarvi_mod-kilpisjarvi: α ~ N(pmualpha, psalpha²), β ~ N(pmubeta, psbeta²), σ flat, y ~ N(α + βx, σ²)."""
     x, y = columns(data, dtype, device, "x", "y")
     X = torch.stack([torch.ones_like(x), x], 1)
@@ -127,7 +160,9 @@ def kilpisjarvi(data: dict[str, Any], dtype: torch.dtype, device: torch.device) 
     return GaussianRegression.of(["alpha", "beta"], X, y, flat, prior)
 
 
-def logmesquite(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def logmesquite(
+    data: dict[str, Any], dtype: torch.dtype, device: torch.device
+) -> GaussianRegression:
     """mesquite-logmesquite: β and σ flat, log weight on the logs of five sizes and on the group."""
     sizes = ("diam1", "diam2", "canopy_height", "total_height", "density")
     *logs, group, weight = columns(data, dtype, device, *sizes, "group", "weight")
@@ -138,17 +173,30 @@ def logmesquite(data: dict[str, Any], dtype: torch.dtype, device: torch.device) 
 def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
     """nes2000-nes: β and σ flat, partyid7 on ideology, race, age in four classes, education, gender and income."""
     ideology, race, age, education, gender, income, y = columns(
-        data, dtype, device, "real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income", "partyid7"
+        data,
+        dtype,
+        device,
+        "real_ideo",
+        "race_adj",
+        "age_discrete",
+        "educ1",
+        "gender",
+        "income",
+        "partyid7",
     )
     ages = [(age == k).to(dtype) for k in (2, 3, 4)]
     X = torch.stack([torch.ones_like(y), ideology, race, *ages, education, gender, income], 1)
     return GaussianRegression.of(numbered_names("beta", 9), X, y, flat, None)
 
 
-def autoregression(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
+def autoregression(
+    data: dict[str, Any], dtype: torch.dtype, device: torch.device
+) -> GaussianRegression:
     """arK-arK: α, β_k ~ N(0, 10²), σ ~ half-Cauchy(2.5), y_t ~ N(α + Σ_k β_k y_{t−k}, σ²), t > K."""
     (y,), K = columns(data, dtype, device, "y"), data["K"]
     lags = [y[K - k : len(y) - k] for k in range(1, K + 1)]
     X = torch.stack([torch.ones_like(y[K:]), *lags], 1)
     names = ["alpha", *numbered_names("beta", K)]
-    return GaussianRegression.of(names, X, y[K:], half_cauchy(2.5), ([0.0] * (K + 1), [10.0] * (K + 1)))
+    return GaussianRegression.of(
+        names, X, y[K:], half_cauchy(2.5), ([0.0] * (K + 1), [10.0] * (K + 1))
+    )

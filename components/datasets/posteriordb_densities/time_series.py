@@ -1,4 +1,4 @@
-"""Series whose densities are recursions over time: a hidden Markov model and a GARCH(1, 1), without a loop over time."""
+"""Densities recursive in time: a hidden Markov model and a GARCH(1, 1), without a loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from torch.nn.functional import logsigmoid, pad
 
 from components.maths.bijectors import POSITIVE, Interval, Ordered, Simplex
 
-ROW, MEANS, UNIT = Simplex(), Ordered(positive=True), Interval(0.0, 1.0)
+ROW = Simplex()
+MEANS = Ordered(positive=True)
+UNIT = Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,15 @@ class HiddenMarkov:
         rows_jacobian = ROW.forward(logits.unsqueeze(2))[1].sum(1)
         log_transition = torch.stack([logsigmoid(logits), logsigmoid(-logits)], 2)  # [K, from, to]
         mu, means_jacobian = MEANS.forward(theta[:, 2:])
-        emission = -0.5 * (self.y[:, None] - mu[:, None]).square()  # log p(y_t | z_t) up to a constant [K, T, 2]
+        # log p(y_t | z_t) up to a constant [K, T, 2]
+        emission = -0.5 * (self.y[:, None] - mu[:, None]).square()
         log_prior = -0.5 * (mu - mu.new_tensor([3.0, 10.0])).square().sum(1)
         product = log_transition[:, None] + emission[:, 1:, None]  # [K, T−1, from, to]
         while product.shape[1] > 1:
-            odd, pairs = product[:, product.shape[1] // 2 * 2 :], product.shape[1] // 2
-            left, right = product[:, : 2 * pairs].unflatten(1, (pairs, 2)).unbind(2)  # [K, pairs, 2, 2]
+            odd = product[:, product.shape[1] // 2 * 2 :]
+            pairs = product.shape[1] // 2
+            # [K, pairs, 2, 2]
+            left, right = product[:, : 2 * pairs].unflatten(1, (pairs, 2)).unbind(2)
             product = torch.logsumexp(left.unsqueeze(4) + right.unsqueeze(2), 3)
             product = torch.cat([product, odd], 1)
         log_likelihood = torch.logsumexp(emission[:, 0, :, None] + product[:, 0], (1, 2))
@@ -56,7 +61,9 @@ class HiddenMarkov:
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori half as wide."""
-        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        z = torch.randn(
+            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
+        ).to(self.y.device)
         mu = (z.new_tensor([3.0, 10.0]) + 0.5 * z[:, 2:]).clamp(min=z.new_tensor([1.0, 7.0]))
         return torch.cat([z[:, :2], MEANS.inverse(mu)], 1)
 
@@ -92,12 +99,15 @@ class Garch:
         square = (self.y - mu).square()  # [K, T]
         first = torch.full_like(mu, self.sigma1**2)
         variance = torch.cat([first, alpha0 + alpha1 * square[:, :-1]], 1)  # c_t
-        power, step = beta1, 1
+        power = beta1
+        step = 1
         while step < len(self.y):
             variance = variance + power * pad(variance[:, :-step], (step, 0))
-            power, step = power.square(), 2 * step
+            power = power.square()
+            step = 2 * step
         log_likelihood = -0.5 * (variance.log() + square / variance).sum(1)
-        in_range = ((variance > 0) & torch.isfinite(variance)).all(1)  # of floating point; beyond it the density is 0
+        # of floating point; beyond it the density is 0
+        in_range = ((variance > 0) & torch.isfinite(variance)).all(1)
         return torch.where(in_range, log_likelihood, -torch.inf) + log_jacobian
 
     def constrain(self, theta: Tensor) -> Tensor:
@@ -106,11 +116,21 @@ class Garch:
     def unconstrain(self, values: Tensor) -> Tensor:
         mu, alpha0, alpha1, beta1 = values.split(1, 1)
         return torch.cat(
-            [mu, POSITIVE.inverse(alpha0), UNIT.inverse(alpha1), Interval(0.0, 1 - alpha1).inverse(beta1)], 1
+            [
+                mu,
+                POSITIVE.inverse(alpha0),
+                UNIT.inverse(alpha1),
+                Interval(0.0, 1 - alpha1).inverse(beta1),
+            ],
+            1,
         )
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """μ about the mean of the series, log α_0 about that of its variance, both logits N(0, 1)."""
-        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
-        centre = torch.stack([self.y.mean(), self.y.var().log(), self.y.new_zeros(()), self.y.new_zeros(())])
+        """μ around the mean of the series, log α_0 around its log variance, both logits N(0, 1)."""
+        z = torch.randn(
+            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
+        ).to(self.y.device)
+        centre = torch.stack(
+            [self.y.mean(), self.y.var().log(), self.y.new_zeros(()), self.y.new_zeros(())]
+        )
         return centre + z * torch.stack([0.25 * self.y.std(), *self.y.new_tensor([0.5, 1.0, 1.0])])

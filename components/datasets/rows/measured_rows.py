@@ -21,15 +21,18 @@ FILES = {"iris": "iris.csv", "wine": "wine_data.csv"}
 
 @register("dataset", "measured_rows")
 class MeasuredRows(Dataset[Unlabelled]):
-    """Rows of real measurements that need no download: 150 irises (4 lengths), or 178 wines (13 analyses), of three classes.
+    """Measured data that need no download: 150 irises or 178 wines, of three classes.
 
-    A random permutation drawn from the seed puts a ``test_share`` aside; values, those of ``columns`` alone where some are
-    named, are standardised by the other rows.  Nothing learns from the classes: clusters of held-out rows are held against
-    them.  x [N, D].
+    Irises have 4 lengths, wines 13 analyses.  A random permutation drawn from the seed
+    holds out a ``test_share``; values are standardised by the other rows, and only
+    ``columns`` are used if any are named.  Classes are never used for learning: clusters of
+    held-out rows are compared with them.  x [N, D].
 
-    Raises ValueError for a column that the set has not.
+    Raises:
+        ValueError: the set has no such column.
 
-    Source: Fisher (1936); Forina et al. (1988), as shipped by scikit-learn."""
+    Source: Fisher (1936); Forina et al. (1988), as shipped by scikit-learn.
+    """
 
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values | None] = "real"
@@ -43,14 +46,20 @@ class MeasuredRows(Dataset[Unlabelled]):
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         path = locate_package("sklearn") / "datasets" / "data" / FILES[self.set]
         table = torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1))
-        x, y = table[:, :-1], table[:, -1].long()
+        x = table[:, :-1]
+        y = table[:, -1].long()
         if self.columns is not None:
             if max(self.columns) > x.shape[1]:
                 raise ValueError(f"columns: {self.set} has {x.shape[1]}")
             x = x[:, [c - 1 for c in self.columns]]
         order = torch.randperm(len(x), generator=rng.data)
         n_test = max(1, round(self.test_share * len(x)))
-        test, train = order[:n_test], order[n_test:]
+        test = order[:n_test]
+        train = order[n_test:]
         x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
-        kept, held = (Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (train, test))
-        return Unlabelled(self.set, "real", kept, held, None, test_classes=y[test], figures=[clusters])
+        kept, held = (
+            Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (train, test)
+        )
+        return Unlabelled(
+            self.set, "real", kept, held, None, test_classes=y[test], figures=[clusters]
+        )

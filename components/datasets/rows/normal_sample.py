@@ -17,12 +17,14 @@ from components.registry import register
 
 @register("dataset", "normal_sample")
 class NormalSample(Dataset[Unlabelled]):
-    """Independent draws of a normal whose mean and standard deviation are known to us.
+    """Independent draws from a normal with known mean and standard deviation.
 
-    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate draws all of them anew.  Where a model has two parameters, a
-    figure has contours of the exact posterior beside those of what approximates it.  x [N, 1].
+    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate draws all rows anew.  For a
+    model with two parameters, a figure has contours of the exact posterior next to those
+    drawn for its approximation.  x [N, 1].
 
-    Source: Bishop (2006), section 10.1.3, Figure 10.4."""
+    Source: Bishop (2006), section 10.1.3, Figure 10.4.
+    """
 
     kind: ClassVar[Kind] = "unlabelled"
     traits: ClassVar[frozenset[str]] = frozenset({"single_values"})
@@ -38,4 +40,6 @@ class NormalSample(Dataset[Unlabelled]):
             return Rows(x.to(setting.device, setting.dtype), 1.0)
 
         train = rows(self.n_train)
-        return Unlabelled(self.name, "real", train, rows(self.n_test), batch_size=None, figures=[beside_exact])
+        return Unlabelled(
+            self.name, "real", train, rows(self.n_test), batch_size=None, figures=[beside_exact]
+        )

@@ -14,7 +14,9 @@ from components.trouble import DamagedFile, Misfit
 
 FILE = "london_air/laqn_hourly_2023_2025.npz"
 FEWEST_SITES = 5  # whose median is called the truth
-SIMULATED_HOURS, SIMULATED_SITES, SIMULATION_SEED = 8_760, 24, 2021
+SIMULATED_HOURS = 8_760
+SIMULATED_SITES = 24
+SIMULATION_SEED = 2021
 Array = NDArray[np.float64]
 
 
@@ -55,31 +57,37 @@ class SensorNetwork:
         return apart / (1.4826 * np.nanmedian(apart, axis=0))
 
     def column(self, code: str | int) -> int:
-        """Of a sensor by its code or its number.
+        """Column of a sensor, by its code or number.
 
         Raises:
-            Misfit: there is none.
+            Misfit: there is no such sensor.
         """
         if isinstance(code, str) and code in self.sites:
             return self.sites.index(code)
         if isinstance(code, int) and 0 <= code < len(self.sites):
             return code
-        raise Misfit(f"dataset.sensor={code}: not a sensor of this species; there are {', '.join(self.sites)}")
+        raise Misfit(
+            f"dataset.sensor={code}: not a sensor of this species; there are {', '.join(self.sites)}"
+        )
 
     def row(self, start: str | int) -> int:
-        """Of an hour by its number, or by date and hour.
+        """Row of an hour, by its number, or by date and hour.
 
         Raises:
-            Misfit: it is none.
+            Misfit: the text is not a date.
         """
         if isinstance(start, int):
             return start
         try:
             return int((np.datetime64(start, "h") - self.first) / np.timedelta64(1, "h"))
         except ValueError:
-            raise Misfit(f"dataset.start={start}: neither the number of an hour nor a date as 2024-06-09T00") from None
+            raise Misfit(
+                f"dataset.start={start}: neither the number of an hour nor a date as 2024-06-09T00"
+            ) from None
 
-    def contaminated_windows(self, hours: int, threshold: float, max_level: float, max_missing: float) -> list[Window]:
+    def contaminated_windows(
+        self, hours: int, threshold: float, max_level: float, max_missing: float
+    ) -> list[Window]:
         """Windows by the rule of ``london_air``, the most contaminated first, at most one a sensor."""
         found = []
         for start in range(0, len(self.values) - hours + 1, hours):
@@ -88,7 +96,10 @@ class SensorNetwork:
                 continue
             missing = np.isnan(self.values[rows]).mean(0)
             outlying = (self.deviations[rows] > threshold).sum(0)  # NaN is not
-            found += [Window(s, start, int(outlying[s])) for s in np.flatnonzero(missing < max_missing).tolist()]
+            found += [
+                Window(s, start, int(outlying[s]))
+                for s in np.flatnonzero(missing < max_missing).tolist()
+            ]
         found.sort(key=lambda w: -w.outlying)  # stable: the earlier window first
         first: dict[int, Window] = {}
         for window in found:
@@ -98,10 +109,10 @@ class SensorNetwork:
 
 @lru_cache(maxsize=2)
 def read_network(path: Path, species: str) -> SensorNetwork:
-    """Of the file of the London Air Quality Network.
+    """Read the file of the London Air Quality Network.
 
     Raises:
-        DamagedFile: it does not hold what it should.
+        DamagedFile: the file has unexpected content.
     """
     try:
         with np.load(path) as arrays:
@@ -109,16 +120,22 @@ def read_network(path: Path, species: str) -> SensorNetwork:
             sites = [str(code) for code in arrays[f"{species}_sites"]]
             hours = arrays["time_hours_since_1970"]
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DamagedFile(f"{path}: no measurements of {species} in it ({error}); replace or remove it") from None
+        raise DamagedFile(
+            f"{path}: no measurements of {species} in it ({error}); replace or remove it"
+        ) from None
     return SensorNetwork(values, sites, np.datetime64("1970-01-01T00", "h") + int(hours[0]))
 
 
 @lru_cache(maxsize=1)
 def simulated_network() -> SensorNetwork:
-    """A network of the same kind, the same whatever the seed of a run: levels that wander slowly, sensors of their own gain
-    and noise of 1 µg/m³, one measurement in fifty 10 to 90 µg/m³ too high, one in fifty missing."""
+    """A simulated network of the same kind, independent of the seed of a run.
+
+    Levels drift slowly; each sensor has its own gain, and noise of 1 µg/m³; one measurement
+    in fifty is 10 to 90 µg/m³ too high, and one in fifty is missing.
+    """
     rng = np.random.default_rng(SIMULATION_SEED)
-    hours, sites = SIMULATED_HOURS, SIMULATED_SITES
+    hours = SIMULATED_HOURS
+    sites = SIMULATED_SITES
     wander = slope = 0.0
     path = np.empty(hours)
     for t in range(hours):  # a smooth process around 0 of variance about 1 that forgets in a day
@@ -130,4 +147,6 @@ def simulated_network() -> SensorNetwork:
     spikes = rng.random((hours, sites)) < 0.02
     values = np.maximum(values, 0) + spikes * rng.uniform(10, 90, (hours, sites))
     values[rng.random((hours, sites)) < 0.02] = np.nan
-    return SensorNetwork(values, [f"S{s:02d}" for s in range(sites)], np.datetime64("2023-01-01T00", "h"))
+    return SensorNetwork(
+        values, [f"S{s:02d}" for s in range(sites)], np.datetime64("2023-01-01T00", "h")
+    )

@@ -29,16 +29,20 @@ class SplitNormalSystem(LinearGaussianSystem):
 
 @register("dataset", "asymmetric_wiener")
 class AsymmetricWiener(Dataset[Sequence]):
-    """Wiener velocity model whose observation noise is ten times longer above than below.
+    """Wiener velocity model with observation noise ten times longer above than below.
 
-    States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|, z_t ~ N(0, I), each with
-    probability ½: the density of each coordinate is 1{ε ≤ 0} N(ε | 0, s_−²) + 1{ε > 0} N(ε | 0, s_+²), which jumps at 0.
-    ``coin``: one toss for both coordinates of a time, as the simulator published with the thesis has it, or one for each, as
-    (6.19) reads.  States are [1, T, 4], observations [R, T, 2].  ``means`` are H x_t, the observations less their noise.
+    States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|,
+    z_t ~ N(0, I), each with probability ½: the density of each coordinate is
+    1{ε ≤ 0} N(ε | 0, s_−²) + 1{ε > 0} N(ε | 0, s_+²), which jumps at 0.  ``coin``: one toss
+    for both coordinates of a time, as in the simulator published with the thesis, or one
+    for each, as in (6.19).  States are [1, T, 4], observations [R, T, 2].  ``means`` are
+    H x_t, the observations without noise.
 
-    Raises NumericalTrouble when Q is too small to be factorised.
+    Raises:
+        NumericalTrouble: Q is too small to be factorised.
 
-    Source: Boustati (2021), eq. (6.19) and appendix D.3.5."""
+    Source: Boustati (2021), eq. (6.19) and appendix D.3.5.
+    """
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
@@ -69,7 +73,8 @@ class AsymmetricWiener(Dataset[Sequence]):
             score_late=False,
         )
         problem = symmetric.load(rng, setting)
-        means, redraw = problem.means, problem.redraw
+        means = problem.means
+        redraw = problem.redraw
         assert means is not None
         assert redraw is not None
         assert isinstance(problem.system, LinearGaussianSystem)
@@ -77,7 +82,9 @@ class AsymmetricWiener(Dataset[Sequence]):
         def observe(symmetric: Tensor, generator: torch.Generator) -> Tensor:
             size = (symmetric - means).abs()  # |z|  # [R, T, 2]
             shape = (*size.shape[:2], 1 if self.coin == "shared" else size.shape[2])
-            below = (torch.rand(shape, generator=generator, dtype=torch.float64) < 0.5).to(size.device)
+            below = (torch.rand(shape, generator=generator, dtype=torch.float64) < 0.5).to(
+                size.device
+            )
             return means + torch.where(below, -self.below * size, self.above * size)
 
         return replace(

@@ -6,7 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from components.datasets.sequences.equal_steps import DAY, HOUR, EqualSteps, Gaps, are_weekdays, count_steps
+from components.datasets.sequences.equal_steps import (
+    DAY,
+    HOUR,
+    EqualSteps,
+    Gaps,
+    are_weekdays,
+    count_steps,
+)
 from components.maths.series.dates import SHOWN, has_offset, name_time, read_times, without_offset
 from components.trouble import Misfit
 
@@ -17,13 +24,16 @@ NUMBERS = re.compile(  # a day and a month in either order, a year, and perhaps 
     r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)\d{4}(?P<clock> \d\d:\d\d(?::\d\d)?)?"
 )
 YEARS = ("%Y", "%y", "%G", "%c", "%x")
-MOST_TIMES = 100_000  # of which most may be missing; beyond them a date far away is taken for a mistake
-CLOCKS = "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
+# of which most may be missing; beyond them a date far away is taken for a mistake
+MOST_TIMES = 100_000
+CLOCKS = (
+    "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
+)
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """T times at equal steps, of which some have a line in the file."""
+    """T equally spaced times; only some of them may have a line in the file."""
 
     dates: tuple[str, ...]  # ISO 8601 [T]
     places: list[int]  # of the file's lines among them
@@ -36,7 +46,12 @@ class Calendar:
 
 
 def calendar(
-    texts: list[str], lines: list[int], file: str, column: str, gaps: Gaps, date_format: str | None = None
+    texts: list[str],
+    lines: list[int],
+    file: str,
+    column: str,
+    gaps: Gaps,
+    date_format: str | None = None,
 ) -> Calendar:
     """Dates that rise by equal steps: of hours or days, of months where all are one day of a month, or its last, or of business
     days where all are from Monday to Friday.
@@ -51,8 +66,12 @@ def calendar(
     """
     where = [f"{file}, line {line}: {column}" for line in lines]
     dates, facts = to_iso(texts, where, date_format)
-    times, aware = read_times(dates), [has_offset(text) for text in dates]
-    shown = [text if text == date else f"{text} ({date})" for text, date in zip(texts, dates, strict=True)]
+    times = read_times(dates)
+    aware = [has_offset(text) for text in dates]
+    shown = [
+        text if text == date else f"{text} ({date})"
+        for text, date in zip(texts, dates, strict=True)
+    ]
     _check_order(times, shown, where, column, aware)
     if len(times) < 3:
         return Calendar(tuple(dates), list(range(len(texts))), facts)
@@ -61,26 +80,37 @@ def calendar(
         facts["dates"] = "local times, their offsets from UTC left out"
     else:
         found = count_steps(times, gaps)
-    out, places = [dates[0]], [0]
+    out = [dates[0]]
+    places = [0]
     for k in range(1, len(texts)):
         skipped, rest = divmod(int(found.counts[k] - found.counts[k - 1]), found.step)
         between = f"between {shown[k - 1]} and {shown[k]}"
         if rest:
-            raise Misfit(f"{where[k]} has no equal steps {between}; elsewhere {found}{_remedy(found, k, aware)}")
+            raise Misfit(
+                f"{where[k]} has no equal steps {between}; elsewhere {found}{_remedy(found, k, aware)}"
+            )
         if skipped > 1 and gaps == "error":
             weekdays = are_weekdays(times) and found.unit == "seconds" and found.step == DAY
-            allowed = "dataset.gaps=business_days (Monday to Friday) or allow" if weekdays else "dataset.gaps=allow"
+            allowed = (
+                "dataset.gaps=business_days (Monday to Friday) or allow"
+                if weekdays
+                else "dataset.gaps=allow"
+            )
             hour = found.unit == "seconds" and (skipped - 1) * found.step == HOUR
             clocks = f"; {CLOCKS}" if hour and not any(aware) else ""
             start = where[k].removesuffix(f": {column}")
-            raise Misfit(f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}")
+            raise Misfit(
+                f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}"
+            )
         if len(out) + skipped > MOST_TIMES and skipped > len(texts):
             raise Misfit(
                 f"{where[k]} {shown[k]} leaves {skipped - 1:,} times of {found} without a line after {shown[k - 1]}; mend the "
                 "date, or leave out the lines after the gap"
             )
         first = int(found.counts[k - 1])
-        out += [name_time(found.later(first + j * found.step), dates[k - 1]) for j in range(1, skipped)] + [dates[k]]
+        out += [
+            name_time(found.later(first + j * found.step), dates[k - 1]) for j in range(1, skipped)
+        ] + [dates[k]]
         places.append(len(out) - 1)
     return Calendar(tuple(out), places, {"steps": f"{found}, {out[0]} to {out[-1]}"} | facts)
 
@@ -91,7 +121,9 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
     Raises:
         Misfit: it is no date, or not between the first and the last."""
     if not dates:
-        raise Misfit(f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number")
+        raise Misfit(
+            f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
+        )
     asked = text
     if read_times([text]).hasnans:
         asked = to_iso([text], [f"{key}:"], date_format)[0][0]
@@ -99,13 +131,18 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
         raise Misfit(f"{key}={text}: the dates have no offset from UTC; give it without one")
     if not has_offset(asked):
         dates = tuple(without_offset(date) for date in dates)
-    time, times = read_times([asked])[0], read_times(dates)
+    time = read_times([asked])[0]
+    times = read_times(dates)
     if not times[0] < time <= times[-1]:
-        raise Misfit(f"{key}={text}: the series is from {dates[0]} to {dates[-1]}; name a date between them")
+        raise Misfit(
+            f"{key}={text}: the series is from {dates[0]} to {dates[-1]}; name a date between them"
+        )
     return int((times >= time).argmax())
 
 
-def to_iso(texts: list[str], where: list[str], date_format: str | None) -> tuple[list[str], dict[str, str]]:
+def to_iso(
+    texts: list[str], where: list[str], date_format: str | None
+) -> tuple[list[str], dict[str, str]]:
     """Dates in ISO 8601 and what they were taken for, where they were not written so.
 
     Raises:
@@ -128,10 +165,11 @@ def to_iso(texts: list[str], where: list[str], date_format: str | None) -> tuple
 
 
 def _day_or_month_first(texts: list[str], where: list[str]) -> str:
-    """The format of numbers such as 31.12.2020, whose first, or second, is above 12 somewhere.
+    """The format of numeric dates such as 31.12.2020, by the part that exceeds 12 somewhere.
 
     Raises:
-        Misfit: neither is, or another date has another form."""
+        Misfit: neither or both parts exceed 12, or another date has another form.
+    """
     matches = [NUMBERS.fullmatch(text) for text in texts]
     for row, match in enumerate(matches):
         if match is None:
@@ -139,30 +177,47 @@ def _day_or_month_first(texts: list[str], where: list[str]) -> str:
                 f"{where[row]} {texts[row]!r} is no date as the others are; mend it, or set dataset.date_format"
             )
     known = [match for match in matches if match is not None]
-    mark, clock = known[0]["mark"], known[0]["clock"] or ""
+    mark = known[0]["mark"]
+    clock = known[0]["clock"] or ""
     shown = "" if not clock else " %H:%M:%S" if clock.count(":") == 2 else " %H:%M"
     orders = [f"%d{mark}%m{mark}%Y{shown}", f"%m{mark}%d{mark}%Y{shown}"]
-    day_first, month_first = (any(int(match[name]) > 12 for match in known) for name in ("first", "second"))
+    day_first, month_first = (
+        any(int(match[name]) > 12 for match in known) for name in ("first", "second")
+    )
     if day_first == month_first:
-        why = "is a day and a month in two orders" if day_first else "has a day and a month that cannot be told apart"
-        raise Misfit(f"{where[0]} {texts[0]!r} {why}; set dataset.date_format to '{orders[0]}' or '{orders[1]}'")
+        why = (
+            "is a day and a month in two orders"
+            if day_first
+            else "has a day and a month that cannot be told apart"
+        )
+        raise Misfit(
+            f"{where[0]} {texts[0]!r} {why}; set dataset.date_format to '{orders[0]}' or '{orders[1]}'"
+        )
     return orders[0] if day_first else orders[1]
 
 
 def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Timestamp]:
-    """Raises Misfit for a format that is none, and for a date that does not have it."""
+    """Parse dates by a format.
+
+    Raises:
+        Misfit: the format is invalid, or a date does not have it.
+    """
     import pandas as pd
 
     key = f"dataset.date_format={date_format}"
     if not any(year in date_format for year in YEARS):
-        raise Misfit(f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day")
+        raise Misfit(
+            f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day"
+        )
     times: list[pd.Timestamp] = []
     for text, at in zip(texts, where, strict=True):
         try:
             time = pd.to_datetime(text, format=date_format, errors="coerce")
         except ValueError as error:
             why = str(error).splitlines()[0].rstrip(".")
-            raise Misfit(f"{key}: {why}; write %Y for the year, %m for the month, %d for the day") from None
+            raise Misfit(
+                f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
+            ) from None
         if not isinstance(time, pd.Timestamp):  # NaT
             raise Misfit(f"{at} {text!r} does not have the form {key}; mend it, or change the key")
         times.append(time)
@@ -170,7 +225,7 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
 
 
 def _shorten_dates(dates: list[str]) -> list[str]:
-    """Dates alone where every time is midnight, else without seconds where there are none."""
+    """Drop the time of day if every time is midnight, else the seconds if all are 0."""
     times = read_times(dates)
     if (times == times.normalize()).all():
         return [time.strftime("%Y-%m-%d") for time in times]
@@ -178,22 +233,34 @@ def _shorten_dates(dates: list[str]) -> list[str]:
     return [time.isoformat(timespec="minutes" if whole_minutes else "auto") for time in times]
 
 
-def _check_order(times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str, aware: list[bool]) -> None:
-    """Raises Misfit: offsets of some times alone, a date twice, or one before the last."""
+def _check_order(
+    times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str, aware: list[bool]
+) -> None:
+    """Check that dates rise strictly and that either all or none have offsets.
+
+    Raises:
+        Misfit: only some times have offsets, a date occurs twice, or one precedes the last.
+    """
     if any(aware) and not all(aware):
         row = aware.index(not aware[0])
         what = "an offset from UTC" if aware[row] else "no offset from UTC"
-        raise Misfit(f"{where[row]} {texts[row]} has {what}, {texts[0]} is otherwise; give all times one, or none")
+        raise Misfit(
+            f"{where[row]} {texts[row]} has {what}, {texts[0]} is otherwise; give all times one, or none"
+        )
     hours = not any(aware) and bool((times != times.normalize()).any())
     clocks = f"; {CLOCKS}" if hours else ""
     for k in range(1, len(times)):
         if times[k] == times[k - 1]:
             raise Misfit(f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}")
         if times[k] < times[k - 1]:
-            raise Misfit(f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}")
+            raise Misfit(
+                f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"
+            )
 
 
-def _as_local(times: pd.DatetimeIndex, dates: list[str], gaps: Gaps) -> tuple[list[str], EqualSteps] | None:
+def _as_local(
+    times: pd.DatetimeIndex, dates: list[str], gaps: Gaps
+) -> tuple[list[str], EqualSteps] | None:
     """Dates without their offsets from UTC, and their steps.  None: the instants have equal steps, or the local times none."""
     walls = [without_offset(date) for date in dates]
     local = read_times(walls)
@@ -208,9 +275,13 @@ def _as_local(times: pd.DatetimeIndex, dates: list[str], gaps: Gaps) -> tuple[li
 
 
 def _remedy(found: EqualSteps, row: int, aware: list[bool]) -> str:
-    """What may be done about a difference that is no multiple of the step, where the change of clocks explains it."""
+    """Advice on a difference that is no multiple of the step, if a clock change explains it."""
     difference = int(found.counts[row] - found.counts[row - 1])
     off = min(difference % found.step, found.step - difference % found.step)
     if found.unit != "seconds" or not all(aware):
         return ""
-    return "; of local midnights give the dates alone, 2024-03-31" if found.step % DAY == 0 and off <= HOUR else ""
+    return (
+        "; of local midnights give the dates alone, 2024-03-31"
+        if found.step % DAY == 0 and off <= HOUR
+        else ""
+    )

@@ -29,29 +29,45 @@ from components.trouble import Misfit
 
 @register("dataset", "csv_series")
 class CsvSeries(OwnFile[Sequence]):
-    """Series from the columns of a CSV file whose first line names them, a time a line.
+    """Series from the columns of a CSV file, one time per line.
 
-    y_t holds the ``columns`` at time t, NaN where a cell is among the words of ``missing``; x_t the ``regressors``, u_t the
-    ``inputs`` (what was spent on channels); the ``truth`` of the signal E[y_t | x_t], where there are columns of it, is shown
-    to scores and figures alone.  Dates rise by equal steps; with ``gaps: allow`` times without a line are missing, their x too,
-    and their u is 0.  The last ``n_ahead`` times, or those from a date on, are to be forecast, where x and u are known
-    beforehand and y may be missing: the series is then a ``Forecasting``.  All R replicates see the same observations
-    [R, T, dy].  The name of the data holds the beginning of the file's checksum.
+    The first line of the file names the columns.  y_t holds the ``columns`` at time t, NaN
+    where a cell is among the words of ``missing``; x_t the ``regressors``, u_t the
+    ``inputs`` (spending on channels); the ``truth`` of the signal E[y_t | x_t], where there
+    are columns of it, is visible only to scores and figures.  Dates rise by equal steps;
+    with ``gaps: allow`` times without a line are missing, including their x, and their u is
+    0.  The last ``n_ahead`` times, or the times from a date on, are to be forecast, where x
+    and u are known in advance and y may be missing: the series is then a ``Forecasting``.
+    All R replicates see the same observations [R, T, dy].  The name of the data includes
+    the beginning of the file's checksum.
 
-    Raises DataUnavailable (no such file), DamagedFile (empty, or not a table), Misfit (a column that is not there, or constant,
-    a cell that is no number, dates out of order, x or u that are not known where they must be, nothing seen of y).
+    Raises:
+        DataUnavailable: no such file.
+        DamagedFile: the file is empty, or not a table.
+        Misfit: a column that is not there, or constant, a cell that is not a number, dates
+            out of order, x or u unknown where they are required, or y never observed.
 
-    Source: Shafranovich (2005), RFC 4180."""
+    Source: Shafranovich (2005), RFC 4180.
+    """
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     vectorised: ClassVar[bool] = True
 
     before: ClassVar[dict[str, Any]] = {
-        "date": None, "date_format": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end",
-        "intervention": False, "budget": None,
-        "exclude": [], "decimal": None, "encoding": None,
-    }  # fmt: skip
+        "date": None,
+        "date_format": None,
+        "gaps": "error",
+        "regressors": [],
+        "inputs": [],
+        "n_ahead": 0,
+        "origin": "end",
+        "intervention": False,
+        "budget": None,
+        "exclude": [],
+        "decimal": None,
+        "encoding": None,
+    }
 
     columns: Annotated[list[str], Field(min_length=1)]
     truth: list[str] | None
@@ -82,9 +98,13 @@ class CsvSeries(OwnFile[Sequence]):
                 times.dates if self.date else (), n_ahead, "dataset.n_ahead", self.date_format
             )
         if (seen := len(times.dates) - n_ahead) < 1:
-            raise Misfit(f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from")
+            raise Misfit(
+                f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from"
+            )
         if self.truth is not None and len(self.truth) != len(self.columns):
-            raise Misfit(f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}")
+            raise Misfit(
+                f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}"
+            )
 
         def spread(names: list[str], key: str, between: float = math.nan) -> Tensor:
             values = self._numbers(table, names, key)
@@ -94,10 +114,15 @@ class CsvSeries(OwnFile[Sequence]):
 
         y = spread(self.columns, "columns")
         if bool(y[:seen].isnan().any(1).all()):
-            raise Misfit(f"dataset.columns={','.join(self.columns)}: missing at all of the {seen} times that are seen")
+            raise Misfit(
+                f"dataset.columns={','.join(self.columns)}: missing at all of the {seen} times that are seen"
+            )
         truth = None if self.truth is None else spread(self.truth, "truth")
-        x, u = spread(regressors, "regressors"), spread(self.inputs, "inputs", 0.0)
-        where = list(times.dates) if self.date is not None else [f"line {line}" for line in table.lines]
+        x = spread(regressors, "regressors")
+        u = spread(self.inputs, "inputs", 0.0)
+        where = (
+            list(times.dates) if self.date is not None else [f"line {line}" for line in table.lines]
+        )
         self._check(table.file, x, regressors, "regressors", seen, where)
         self._check(table.file, u, self.inputs, "inputs", seen, where)
 
@@ -136,7 +161,9 @@ class CsvSeries(OwnFile[Sequence]):
         Raises:
             Misfit: the file has too few."""
         file = self.file(data_dir)
-        table = read_table(file, self.delimiter, self.missing, self.exclude, self.decimal, self.encoding)
+        table = read_table(
+            file, self.delimiter, self.missing, self.exclude, self.decimal, self.encoding
+        )
         table = table.part(self.skip, self.n_steps)
         if not table.n_rows or (self.n_steps is not None and table.n_rows < self.n_steps):
             raise Misfit(
@@ -147,7 +174,11 @@ class CsvSeries(OwnFile[Sequence]):
     def _regressors(self, table: TextTable) -> list[str]:
         """Names of the columns x: null is every column that has no other use."""
         used = {*self.columns, *self.inputs, *(self.truth or []), self.date}
-        return [name for name in table.names if name not in used] if self.regressors is None else self.regressors
+        return (
+            [name for name in table.names if name not in used]
+            if self.regressors is None
+            else self.regressors
+        )
 
     def _calendar(self, table: TextTable) -> Calendar:
         """Raises Misfit: dates that make no series."""
@@ -155,20 +186,30 @@ class CsvSeries(OwnFile[Sequence]):
             return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
         texts = table.column(self.date, "date")
         if None in texts:
-            raise Misfit(f"{table.where(texts.index(None))}: {self.date} is missing; give every line a date")
+            raise Misfit(
+                f"{table.where(texts.index(None))}: {self.date} is missing; give every line a date"
+            )
         dates = [str(text) for text in texts]
         return calendar(dates, table.lines, str(table.file), self.date, self.gaps, self.date_format)
 
-    def _check(self, file: Path, values: Tensor, names: list[str], key: str, seen: int, where: list[str]) -> None:
-        """What stands beside y [T, …]: it varies where y is seen, and is known after that; inputs are known everywhere.
+    def _check(
+        self, file: Path, values: Tensor, names: list[str], key: str, seen: int, where: list[str]
+    ) -> None:
+        """Check the regressors or inputs [T, …] of y.
 
-        Raises Misfit."""
+        Each must vary where y is seen and be known after that; inputs must be known everywhere.
+
+        Raises:
+            Misfit: a column violates this.
+        """
         for j, name in enumerate(names):
             column = values[:, j]
             known = column[:seen][~column[:seen].isnan()]
             if len(known) == 0 or bool((known == known[0]).all()):
                 what = "missing" if len(known) == 0 else f"{known[0]:g}"
-                raise Misfit(f"dataset.{key}={name}: always {what} over the {seen} times that are seen; leave it out")
+                raise Misfit(
+                    f"dataset.{key}={name}: always {what} over the {seen} times that are seen; leave it out"
+                )
             must = column if key == "inputs" else column[seen:]
             if len(gone := must.isnan().nonzero().flatten()):
                 first = where[int(gone[0]) + len(column) - len(must)]
@@ -176,7 +217,7 @@ class CsvSeries(OwnFile[Sequence]):
                 raise Misfit(f"{file}, {first}: {name} of dataset.{key} is missing; {why}")
 
     def _collinear(self, beside: Tensor, names: list[str]) -> dict[str, str]:
-        """Columns beside y that others determine, in what is seen."""
+        """Columns of regressors and inputs that others determine over the times that are seen."""
         named = name_collinear(beside, names)
         return {"collinear": f"{named}; their coefficients are hardly told apart"} if named else {}
 

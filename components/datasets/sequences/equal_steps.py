@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Gaps = Literal["error", "allow", "business_days"]
 Integers = NDArray[np.int64]
 MONTH = 28  # days between dates, from which on they may be the same day of each month
-DAY, HOUR = 86_400_000_000, 3_600_000_000  # microseconds
+DAY = 86_400_000_000
+HOUR = 3_600_000_000  # microseconds
 
 
 class EqualSteps(NamedTuple):
@@ -44,11 +45,16 @@ class EqualSteps(NamedTuple):
 
     def __str__(self) -> str:
         sizes = {"days": DAY, "hours": HOUR, "minutes": 60_000_000}
-        unit, number = (self.unit, f"{self.step}") if self.unit != "seconds" else ("seconds", f"{self.step / 1e6:g}")
+        unit, number = (
+            (self.unit, f"{self.step}")
+            if self.unit != "seconds"
+            else ("seconds", f"{self.step / 1e6:g}")
+        )
         if self.unit == "seconds":
             for name, size in sizes.items():
                 if self.step % size == 0:
-                    unit, number = name, f"{self.step // size}"
+                    unit = name
+                    number = f"{self.step // size}"
                     break
         return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
@@ -69,7 +75,8 @@ def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
 
 def _months(times: pd.DatetimeIndex) -> EqualSteps | None:
     """Times counted in months.  None: they are not the same day of each month, or its last."""
-    clock, last = times - times.normalize(), times.days_in_month
+    clock = times - times.normalize()
+    last = times.days_in_month
     anchor = 31 if (times.day == last).all() else int(times.day.max())
     same = (clock == clock[0]).all() and (times.day == np.minimum(anchor, last)).all()
     if not same or int(np.diff(times.as_unit("us").asi8).min()) < MONTH * DAY:
@@ -79,7 +86,9 @@ def _months(times: pd.DatetimeIndex) -> EqualSteps | None:
         first = _timestamp(0) + _months_later(count - 12 * 1970)
         return first.replace(day=min(anchor, first.days_in_month)) + clock[0]
 
-    return EqualSteps(np.asarray(12 * times.year + times.month - 1, dtype=np.int64), "months", later)
+    return EqualSteps(
+        np.asarray(12 * times.year + times.month - 1, dtype=np.int64), "months", later
+    )
 
 
 def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
@@ -89,7 +98,9 @@ def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
         Misfit: one is on a weekend, or has another hour."""
     if not are_weekdays(times):
         row = int(((times.day_of_week > 4) | (times != times.normalize())).argmax())
-        raise Misfit(f"dataset.gaps=business_days: {times[row]} is no day from Monday to Friday; set it to allow")
+        raise Misfit(
+            f"dataset.gaps=business_days: {times[row]} is no day from Monday to Friday; set it to allow"
+        )
     counts = np.busday_count("1970-01-01", times.to_numpy().astype("datetime64[D]"))
     first = int(counts[0])
 

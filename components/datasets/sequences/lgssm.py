@@ -13,21 +13,31 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.states import states
-from components.problems.linear_gaussian import Matrix, make_system, simulate_observations, simulate_system, tensors
+from components.problems.linear_gaussian import (
+    Matrix,
+    make_system,
+    simulate_observations,
+    simulate_system,
+    tensors,
+)
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 
 
 @register("dataset", "lgssm")
 class LgssmSeries(Dataset[Sequence]):
-    """Series of a linear Gaussian state-space model with any matrices, simulated.
+    """Simulated series of a linear Gaussian state-space model with arbitrary matrices.
 
-    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).  The states x [1, T, dx] are the same for all R
-    replicates; each has its own observations y [R, T, dy].
+    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).  The states x
+    [1, T, dx] are the same for all R replicates; each has its own observations y
+    [R, T, dy].
 
-    Raises ValueError, naming the key, where a matrix has not the size of the others or a covariance is none.
+    Raises:
+        ValueError: a matrix does not match the size of the others, or a covariance is not
+            one; the message names the key.
 
-    Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6."""
+    Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
+    """
 
     kind: ClassVar[Kind] = "sequence"
     vectorised: ClassVar[bool] = True
@@ -48,7 +58,9 @@ class LgssmSeries(Dataset[Sequence]):
 
     def system(self) -> LinearGaussianSystem:
         """A, Q, H, Σ, m_0, P_0 in float64."""
-        return make_system(tensors({name: dict(self)[name] for name in ("A", "Q", "H", "Sigma", "m0", "P0")}))
+        return make_system(
+            tensors({name: dict(self)[name] for name in ("A", "Q", "H", "Sigma", "m0", "P0")})
+        )
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         system = self.system()
@@ -63,8 +75,12 @@ class LgssmSeries(Dataset[Sequence]):
             name=self.name,
             states=to_device(path.unsqueeze(0)),
             observations=to_device(seen),
-            redraw=lambda generator: to_device(simulate_observations(system, path, setting.replicates, generator)),
-            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in vars(system).items()}),
+            redraw=lambda generator: to_device(
+                simulate_observations(system, path, setting.replicates, generator)
+            ),
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in vars(system).items()}
+            ),
             means=to_device((path @ system.H.T).unsqueeze(0)),
             state_names=[f"x{j + 1}" for j in range(len(x0))],
             figures=[states, coverage],

@@ -1,4 +1,4 @@
-"""A simulated random walk seen through noise, some of whose observations may be missing."""
+"""A simulated random walk observed with noise, with optional missing observations."""
 
 from __future__ import annotations
 
@@ -40,13 +40,18 @@ class LocalLevelSeries(Dataset[Sequence]):
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         def normal(generator: torch.Generator) -> Tensor:
-            return torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            return torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
 
         def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
         first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
-        level = self.initial_mean + self.initial_sd * first + self.level_sd * normal(rng.data).cumsum(1)  # [R, T]
+        # [R, T]
+        level = (
+            self.initial_mean + self.initial_sd * first + self.level_sd * normal(rng.data).cumsum(1)
+        )
 
         def observe(generator: torch.Generator) -> Tensor:
             y = level + self.observation_sd * normal(generator)
@@ -69,7 +74,9 @@ class LocalLevelSeries(Dataset[Sequence]):
             states=to_device(level.unsqueeze(-1)),
             observations=observe(rng.data),
             redraw=observe,
-            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in matrices.items()}),
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in matrices.items()}
+            ),
             means=to_device(level.unsqueeze(-1)),
             state_names=["level"],
             figures=[states, coverage],

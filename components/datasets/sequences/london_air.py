@@ -1,4 +1,7 @@
-"""A sensor of the London Air Quality Network beside the median of the network, or of a simulated network."""
+"""A sensor of the London Air Quality Network with the median of the network as its truth.
+
+The network may be simulated.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.sequences.air_network import FILE, SensorNetwork, Window, read_network, simulated_network
+from components.datasets.sequences.air_network import (
+    FILE,
+    SensorNetwork,
+    Window,
+    read_network,
+    simulated_network,
+)
 from components.datasets.stand_in import FileOrSimulation
 from components.figures.sequences.signal import signal
 from components.problems.sequence import Sequence
@@ -21,22 +30,32 @@ from components.trouble import Misfit
 
 @register("dataset", "london_air")
 class LondonAir(FileOrSimulation[Sequence]):
-    """Hourly measurements of one sensor of the London Air Quality Network, whose truth is the median of the network.
+    """Hourly measurements of one sensor of the London Air Quality Network.
 
-    y_t of T = ``hours`` consecutive hours, NaN where it is missing; the truth of the signal E[y_t | x_t] is the median over the
-    sensors that report at hour t, a simple approximation, and is shown to scores alone.  No preprocessing.  All R replicates
-    see the same observations [R, T, 1]: they are runs of one method with other random numbers.  Where ``sensor`` and
-    ``start`` are not given, ``pick`` chooses among the contaminated windows, the first having the most outlying hours:
-    windows on a grid of T hours at which at least five sensors report at every hour, the median of the network is at most
-    ``max_level`` throughout and less than ``max_missing`` of the sensor is missing; an hour is outlying where the sensor is
-    more than ``threshold`` robust standard deviations (1.4826 times the median of |y − median| over all its hours) from the
-    network's median; at most one window a sensor.  The rule looks at no filter's
-    result, but its form was settled after some had been seen (see the YAML).  Where the file cannot be had a
-    simulated network takes its place, named ``london_air-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+    y_t of T = ``hours`` consecutive hours, NaN where it is missing; the truth of the signal
+    E[y_t | x_t] is the median over the sensors that report at hour t, a simple
+    approximation visible only to scores.  No preprocessing.  All R replicates see the same
+    observations [R, T, 1]: they are runs of one method with other random numbers.
 
-    Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (a sensor or an hour that is not there).
+    Where ``sensor`` and ``start`` are not given, ``pick`` chooses among the contaminated
+    windows, the first having the most outlying hours: windows on a grid of T hours in which
+    at least five sensors report at every hour, the median of the network is at most
+    ``max_level`` throughout and less than ``max_missing`` of the sensor is missing; an hour
+    is outlying where the sensor is more than ``threshold`` robust standard deviations
+    (1.4826 times the median of |y − median| over all its hours) from the network's median;
+    at most one window a sensor.  The rule does not use the results of any filter, but its
+    form was fixed after some had been seen (see the YAML).
 
-    Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk."""
+    Where the file is unavailable a simulated network takes its place, named
+    ``london_air-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+
+    Raises:
+        DataUnavailable: the file cannot be had and ``offline`` is error.
+        DamagedFile: the checksum of the file does not fit.
+        Misfit: a sensor or an hour is not there.
+
+    Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk.
+    """
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
@@ -62,14 +81,20 @@ class LondonAir(FileOrSimulation[Sequence]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         network = simulated_network() if path is None else read_network(path, self.species)
         window = self._window(network)
         rows = slice(window.start, window.start + self.hours)
-        seen, truth = network.values[rows, window.sensor], network.median[rows]
+        seen = network.values[rows, window.sensor]
+        truth = network.median[rows]
 
         def to_device(value: object, replicates: int) -> Tensor:
-            column = torch.as_tensor(value, dtype=torch.float64).view(1, -1, 1).expand(replicates, -1, -1)
+            column = (
+                torch.as_tensor(value, dtype=torch.float64)
+                .view(1, -1, 1)
+                .expand(replicates, -1, -1)
+            )
             return column.to(device=setting.device, dtype=setting.dtype).contiguous()
 
         return Sequence(
@@ -89,16 +114,23 @@ class LondonAir(FileOrSimulation[Sequence]):
         )
 
     def _window(self, network: SensorNetwork) -> Window:
-        """Raises Misfit where there is none."""
+        """Window of hours that the keys select.
+
+        Raises:
+            Misfit: there is no such window.
+        """
         if self.sensor is None or self.start is None:
-            found = network.contaminated_windows(self.hours, self.threshold, self.max_level, self.max_missing)
+            found = network.contaminated_windows(
+                self.hours, self.threshold, self.max_level, self.max_missing
+            )
             if self.pick >= len(found):
                 raise Misfit(
                     f"dataset.pick={self.pick}: the rule finds {len(found)} windows; choose a smaller one, or raise "
                     "dataset.max_level"
                 )
             return found[self.pick]
-        sensor, start = network.column(self.sensor), network.row(self.start)
+        sensor = network.column(self.sensor)
+        start = network.row(self.start)
         last = len(network.values) - self.hours
         if not 0 <= start <= last:
             raise Misfit(

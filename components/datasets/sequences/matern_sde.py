@@ -22,15 +22,19 @@ from components.trouble import NumericalTrouble
 
 @register("dataset", "matern_sde")
 class MaternSeries(Dataset[Sequence]):
-    """Series of a Gaussian process with a Matérn kernel, simulated through its stochastic differential equation.
+    """Series of a Gaussian process with a Matérn kernel, simulated through its SDE.
 
-    x_t = (f, f', …)(t Δτ) of ν + 1/2 coordinates: x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²); each
-    observation is missing (NaN) with a probability of its own.  The process f [1, T, 1], which alone is the truth to be found,
-    is the same for all R replicates; each replicate has its own observations y [R, T, 1].
+    In the form of a stochastic differential equation, x_t = (f, f', …)(t Δτ) has ν + 1/2
+    coordinates: x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²); each
+    observation is missing (NaN) with the same probability, independently.  The process f
+    [1, T, 1], the only truth to be estimated, is the same for all R replicates; each
+    replicate has its own observations y [R, T, 1].
 
-    Raises NumericalTrouble when Q has no Cholesky factor.
+    Raises:
+        NumericalTrouble: Q has no Cholesky factor.
 
-    Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010)."""
+    Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
+    """
 
     kind: ClassVar[Kind] = "sequence"
     vectorised: ClassVar[bool] = True
@@ -45,15 +49,22 @@ class MaternSeries(Dataset[Sequence]):
     missing: Annotated[float, Field(ge=0, lt=1)]
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        matrices = matern_matrices(self.smoothness, self.lengthscale, self.variance, self.noise_variance, self.step)
+        matrices = matern_matrices(
+            self.smoothness, self.lengthscale, self.variance, self.noise_variance, self.step
+        )
         factors = {}
         for name in ("P0", "Q"):
             factors[name], failed = torch.linalg.cholesky_ex(matrices[name])
             if failed:
-                raise NumericalTrouble(f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step")
+                raise NumericalTrouble(
+                    f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step"
+                )
         # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
-        drive = torch.randn(self.n_steps + 1, len(matrices["A"]), generator=rng.data, dtype=torch.float64)
-        x, path = factors["P0"] @ drive[0], torch.empty_like(drive[1:])
+        drive = torch.randn(
+            self.n_steps + 1, len(matrices["A"]), generator=rng.data, dtype=torch.float64
+        )
+        x = factors["P0"] @ drive[0]
+        path = torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
 
@@ -61,7 +72,9 @@ class MaternSeries(Dataset[Sequence]):
             return value.to(device=setting.device, dtype=setting.dtype)
 
         def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            noise = torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
             y = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
             if self.missing:
                 lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
@@ -73,7 +86,9 @@ class MaternSeries(Dataset[Sequence]):
             states=to_device(path[:, :1].unsqueeze(0)),
             observations=observe(rng.data),
             redraw=observe,
-            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in matrices.items()}),
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in matrices.items()}
+            ),
             means=to_device(path[:, :1].unsqueeze(0)),
             state_names=["f"],
             figures=[states, coverage],

@@ -22,7 +22,7 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class Growth:
-    """What made a series: ``KnownParameters``."""
+    """System that generated a series: ``KnownParameters``."""
 
     parameters: Mapping[str, float]
 
@@ -48,13 +48,16 @@ class NonlinearGrowthSeries(Dataset[Sequence]):
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
         drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
-        x, path = self.initial_mean + self.initial_sd * drive[0], torch.empty_like(drive[1:])
+        x = self.initial_mean + self.initial_sd * drive[0]
+        path = torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = growth_mean(x, t + 1) + self.state_sd * drive[t + 1]
         means = path.square() / 20
 
         def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            noise = torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
             y = means + self.observation_sd * noise  # [R, T]
             return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
 

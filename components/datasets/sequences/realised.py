@@ -1,4 +1,4 @@
-"""What simulated sequences have in common that a released simulator made as well."""
+"""Base class of simulated sequences for which a released simulator's data exist as well."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ Whose = Literal["own", "first"]
 
 
 class Realised(Dataset[Sequence]):
-    """Keys of the protocol: whose states, what each replicate observes, against what its predictions are scored."""
+    """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
     before: ClassVar[dict[str, Any]] = {
-        "realisation": "simulated", "rate": 0.0, "observed": "own", "scored_on": "own", "score_weights": "equal",
+        "realisation": "simulated",
+        "rate": 0.0,
+        "observed": "own",
+        "scored_on": "own",
+        "score_weights": "equal",
         "score_late": False,
-    }  # fmt: skip
+    }
     realisation: Literal["simulated", "released"]
     rate: Probability
     observed: Whose
@@ -51,9 +55,14 @@ class Realised(Dataset[Sequence]):
         return released.until(n_steps)
 
     def as_asked(self, sequence: Sequence, released: Released | None) -> Sequence:
-        """A sequence whose replicates have their own observations, as ``observed`` and the scoring keys want it."""
+        """A sequence with the observations and scoring that ``observed`` and the scoring keys set.
+
+        The replicates of ``sequence`` have their own observations.
+        """
         first = None if released is None else released.first.to(sequence.observations)
-        scoring = PredictionScore(first if self.scored_on == "first" else None, self.score_weights, self.score_late)
+        scoring = PredictionScore(
+            first if self.scored_on == "first" else None, self.score_weights, self.score_late
+        )
         if released is None or first is None or self.observed == "own":
             return replace(sequence, scoring=scoring)
         hit = released.corrupted.to(first.device).unsqueeze(1)
@@ -62,6 +71,7 @@ class Realised(Dataset[Sequence]):
         return replace(
             sequence,
             observations=first.expand(every).clone(),
-            clean=None if clean is None else clean.expand(every).clone(),  # never drawn where it was replaced
+            # never drawn where it was replaced
+            clean=None if clean is None else clean.expand(every).clone(),
             scoring=scoring,
         )

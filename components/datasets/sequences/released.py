@@ -15,8 +15,10 @@ from torch import Tensor
 if TYPE_CHECKING:
     from components.problems.sequence import LinearGaussianSystem
 
-WIENER_TIMES, TAN_TIMES = 1000, 2001  # how many there are
-WIENER_SEED, TAN_SEED = 1400, 1992
+WIENER_TIMES = 1000
+TAN_TIMES = 2001  # how many there are
+WIENER_SEED = 1400
+TAN_SEED = 1992
 OUTLIER_SD = 100.0  # of the Wiener model
 
 
@@ -41,7 +43,9 @@ def wiener_velocity(system: LinearGaussianSystem, rate: float) -> Released:
     A, H, factor = (m.numpy() for m in (system.A, system.H, torch.linalg.cholesky(system.Q)))
     x = system.m0.numpy()[:, None] + random.randn(4, 1)
     y = H @ x + random.randn(2, 1)
-    states, first, corrupted = [x], [y], [False]
+    states = [x]
+    first = [y]
+    corrupted = [False]
     for _ in range(WIENER_TIMES - 1):
         x = A @ x + factor @ random.randn(4, 1)
         y = H @ x + random.randn(2, 1)
@@ -56,13 +60,19 @@ def wiener_velocity(system: LinearGaussianSystem, rate: float) -> Released:
 
 
 def tan(
-    A: Tensor, motion_sd: Tensor, m0: Tensor, noise_sd: float, observe: Callable[[Tensor], Tensor], rate: float
+    A: Tensor,
+    motion_sd: Tensor,
+    m0: Tensor,
+    noise_sd: float,
+    observe: Callable[[Tensor], Tensor],
+    rate: float,
 ) -> Released:
     """x at 2,001 times, the first of them x_0 itself; at a rate, noise is one draw of t_1 for both dimensions.
 
     States are the same at every rate."""
     random = np.random.RandomState(TAN_SEED)
-    x, sd = m0.numpy()[:, None], motion_sd.numpy()[:, None]
+    x = m0.numpy()[:, None]
+    sd = motion_sd.numpy()[:, None]
     states = [x]
     for _ in range(TAN_TIMES - 1):
         x = A.numpy() @ x + sd * random.randn(6, 1)
@@ -73,4 +83,6 @@ def tan(
     clean = u > rate
     noise[clean] = random.randn(int(clean.sum()), 2)
     noise[~clean] = random.standard_t(df=1, size=(int((~clean).sum()), 1))
-    return Released(path, observe(path) + noise_sd * torch.from_numpy(noise), torch.from_numpy(~clean))
+    return Released(
+        path, observe(path) + noise_sd * torch.from_numpy(noise), torch.from_numpy(~clean)
+    )

@@ -21,7 +21,7 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class Volatility:
-    """What made the returns: ``AutoregressiveVolatility`` and ``KnownParameters``."""
+    """System that generated the returns: ``AutoregressiveVolatility`` and ``KnownParameters``."""
 
     mu: float
     phi: float
@@ -54,12 +54,15 @@ class StochasticVolatilityReturns(Dataset[Sequence]):
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
         drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
-        x, path = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[0], torch.empty_like(drive[1:])
+        x = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[0]
+        path = torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = self.mu + self.phi * (x - self.mu) + self.sigma * drive[t + 1]
 
         def returns(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            noise = torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
             y = torch.exp(path / 2) * noise  # [R, T]
             return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
 

@@ -28,7 +28,7 @@ SixScales = Annotated[list[PositiveFloat], Field(min_length=6, max_length=6)]
 
 @dataclass(frozen=True)
 class Flight:
-    """What made the observations: ``TerrainAided``."""
+    """System that generated the observations: ``TerrainAided``."""
 
     delta: float
     dem: Dem
@@ -75,19 +75,28 @@ class TerrainAidedNavigation(Realised):
 
     def flight(self) -> Flight:
         """All of it in float64."""
-        x0, motion, prior = (torch.tensor(v, dtype=torch.float64) for v in (self.x0, self.motion_sd, self.prior_sd))
-        return Flight(self.delta, self.dem, (self.x0[0], self.x0[1]), motion, self.noise_sd, x0, prior)
+        x0, motion, prior = (
+            torch.tensor(v, dtype=torch.float64) for v in (self.x0, self.motion_sd, self.prior_sd)
+        )
+        return Flight(
+            self.delta, self.dem, (self.x0[0], self.x0[1]), motion, self.noise_sd, x0, prior
+        )
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
         flight = self.flight()
-        A, fixed = flight.A(), None
+        A = flight.A()
+        fixed = None
         if self.realisation == "released":
-            made = released.tan(A, flight.motion_sd, flight.m0, self.noise_sd, flight.observe, self.rate)
+            made = released.tan(
+                A, flight.motion_sd, flight.m0, self.noise_sd, flight.observe, self.rate
+            )
             fixed = self.cut(made, self.n_steps)
             path = fixed.states
         else:
-            drive = flight.motion_sd * torch.randn(self.n_steps, 6, generator=rng.data, dtype=torch.float64)
+            drive = flight.motion_sd * torch.randn(
+                self.n_steps, 6, generator=rng.data, dtype=torch.float64
+            )
             path = walk(A, flight.m0, drive)
         means = flight.observe(path)  # [T, 2]
 
@@ -95,7 +104,9 @@ class TerrainAidedNavigation(Realised):
             return value.to(device=setting.device, dtype=setting.dtype)
 
         def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64)
+            noise = torch.randn(
+                setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
+            )
             return to_device(means + self.noise_sd * noise)  # [R, T, 2]
 
         tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
@@ -112,7 +123,14 @@ class TerrainAidedNavigation(Realised):
                 **{k: to_device(v) for k, v in tensors.items()},
             ),
             means=to_device(means.unsqueeze(0)),
-            state_names=["position x", "position y", "height", "velocity x", "velocity y", "vertical velocity"],
+            state_names=[
+                "position x",
+                "position y",
+                "height",
+                "velocity x",
+                "velocity y",
+                "vertical velocity",
+            ],
             figures=[trajectory, effective_size, coverage],
         )
         return self.as_asked(own, fixed)

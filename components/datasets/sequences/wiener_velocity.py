@@ -1,4 +1,4 @@
-"""A point in the plane whose velocity is a Wiener process, seen through noise."""
+"""A point in the plane with a Wiener process as its velocity, observed with noise."""
 
 from __future__ import annotations
 
@@ -26,17 +26,22 @@ Four = Annotated[list[float], Field(min_length=4, max_length=4)]
 
 @register("dataset", "wiener_velocity")
 class WienerVelocity(Realised):
-    """Wiener velocity model: positions and velocities in the plane, of which the positions are observed.
+    """Wiener velocity model: positions and velocities in the plane, with positions observed.
 
-    x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2), time between observations Δτ.
-    The states are simulated once from x_0 and are the same for all R replicates; each replicate has its own observations.
-    The prior of a filter is x_0 ~ N(x_0, p² I), with p = 1 as in the code published with the thesis; D.3.3 prints N(x_0, Q).
-    Over 1,000 times the choice changes no score beyond its Monte-Carlo error.  ``realisation: released`` takes the states,
-    and a first sequence of corrupted observations, of that code.
+    x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2),
+    time between observations Δτ.  The states are simulated once from x_0 and are the same
+    for all R replicates; each replicate has its own observations.  The prior of a filter is
+    x_0 ~ N(x_0, p² I), with p = 1 as in the code published with the thesis; D.3.3 prints
+    N(x_0, Q).  Over 1,000 times the choice changes no score beyond its Monte-Carlo error.
+    ``realisation: released`` takes the states, and a first sequence of corrupted
+    observations, from that code.
 
-    Raises NumericalTrouble when Q is too small to be factorised, Misfit when the released realisation has not as many times.
+    Raises:
+        NumericalTrouble: Q is too small to be factorised.
+        Misfit: the released realisation has too few times.
 
-    Source: Boustati (2021), section 6.5.1 and appendix D.3.3."""
+    Source: Boustati (2021), section 6.5.1 and appendix D.3.3.
+    """
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
@@ -52,14 +57,19 @@ class WienerVelocity(Realised):
 
     def system(self) -> LinearGaussianSystem:
         """A, Q, H, Σ, m_0, P_0 in float64."""
-        d, i = self.delta, torch.eye(2, dtype=torch.float64)
+        d = self.delta
+        i = torch.eye(2, dtype=torch.float64)
         o = torch.zeros_like(i)
         return LinearGaussianSystem(
             A=torch.cat([torch.cat([i, d * i], 1), torch.cat([o, i], 1)]),
-            Q=torch.cat([torch.cat([d**3 / 3 * i, d**2 / 2 * i], 1), torch.cat([d**2 / 2 * i, d * i], 1)]),
+            Q=torch.cat(
+                [torch.cat([d**3 / 3 * i, d**2 / 2 * i], 1), torch.cat([d**2 / 2 * i, d * i], 1)]
+            ),
             H=torch.cat([i, o], 1),
             Sigma=self.noise_sd**2 * i,
-            m0=torch.tensor(self.x0 if self.prior_mean is None else self.prior_mean, dtype=torch.float64),
+            m0=torch.tensor(
+                self.x0 if self.prior_mean is None else self.prior_mean, dtype=torch.float64
+            ),
             P0=self.prior_sd**2 * torch.eye(4, dtype=torch.float64),
         )
 
@@ -67,12 +77,17 @@ class WienerVelocity(Realised):
         system = self.system()
         factor, failed = torch.linalg.cholesky_ex(system.Q)
         if failed:
-            raise NumericalTrouble(f"Cholesky of Q failed with Δτ = {self.delta}", "raise dataset.delta")
+            raise NumericalTrouble(
+                f"Cholesky of Q failed with Δτ = {self.delta}", "raise dataset.delta"
+            )
         # Simulated in float64 on the CPU whatever the setting, states first: neither the dtype, the device nor the
         # number of replicates changes the path.
-        x, fixed = torch.tensor(self.x0, dtype=torch.float64), None
+        x = torch.tensor(self.x0, dtype=torch.float64)
+        fixed = None
         if self.realisation == "released":
-            fixed = self.cut(released.wiener_velocity(replace(system, m0=x), self.rate), self.n_steps)
+            fixed = self.cut(
+                released.wiener_velocity(replace(system, m0=x), self.rate), self.n_steps
+            )
             path = fixed.states
         else:
             drive = torch.randn(self.n_steps, 4, generator=rng.data, dtype=torch.float64) @ factor.T
@@ -82,7 +97,9 @@ class WienerVelocity(Realised):
             return value.to(device=setting.device, dtype=setting.dtype)
 
         def observe(generator: torch.Generator) -> Tensor:
-            noise = torch.randn(setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64)
+            noise = torch.randn(
+                setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
+            )
             return to_device(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
 
         own = Sequence(
@@ -90,7 +107,9 @@ class WienerVelocity(Realised):
             states=to_device(path.unsqueeze(0)),
             observations=observe(rng.data),
             redraw=observe,
-            system=LinearGaussianSystem(**{name: to_device(matrix) for name, matrix in vars(system).items()}),
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in vars(system).items()}
+            ),
             means=to_device((path @ system.H.T).unsqueeze(0)),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],

@@ -31,17 +31,23 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 @register("dataset", "airfoil")
 class Airfoil(FileOrSimulation[Supervised]):
-    """Sound pressure of NACA 0012 aerofoils from frequency, angle of attack, chord, speed and thickness of the boundary layer.
+    """Sound pressure of NACA 0012 aerofoils, a regression on five inputs.
 
-    1,503 rows (the thesis says 1,500), five inputs; inputs and label are standardised by the training rows.  ``n_test`` rows,
-    drawn from the seed, are put aside; 0 trains on all and scores the same rows, as the thesis has it.  Without the file
-    a random network of the same shape, named ``airfoil-sim``, takes its place with a ``SimulatedData`` warning, unless
-    ``offline`` is error.  x [N, 5], y [N, 1].
+    The inputs are frequency, angle of attack, chord, speed and thickness of the boundary
+    layer.  1,503 rows (the thesis says 1,500); inputs and label are standardised by the
+    training rows.  ``n_test`` rows, drawn from the seed, are held out; 0 trains on all rows
+    and scores the same rows, as in the thesis.  Without the file a random network of the
+    same shape, named ``airfoil-sim``, takes its place with a ``SimulatedData`` warning,
+    unless ``offline`` is error.  x [N, 5], y [N, 1].
 
-    Raises DataUnavailable (a file that cannot be had), DamagedFile (one whose checksum does not fit), Misfit (no row would be
-    left to learn from).
+    Raises:
+        DataUnavailable: the file cannot be had.
+        DamagedFile: the checksum of the file does not fit.
+        Misfit: no row would be left to learn from.
 
-    Source: Brooks, Pope and Marcolini (1989), UCI repository; Boustati (2021), appendix B.2.2."""
+    Source: Brooks, Pope and Marcolini (1989), UCI repository; Boustati (2021), appendix
+    B.2.2.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
@@ -52,7 +58,8 @@ class Airfoil(FileOrSimulation[Supervised]):
         return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name, path = self.identity(setting.data_dir, setting.offline), self.locate(setting)
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
         data = simulated_rows("airfoil", SHAPE) if path is None else _read(path)
         rows = torch.from_numpy(data)
         return make_problem(

@@ -14,13 +14,16 @@ from components.registry import register
 
 @register("dataset", "bimodal_toy")
 class BimodalToy(ConditionalToy):
-    """Regression of one input whose labels follow one of two functions: no Gaussian fits, whatever its variance.
+    """Bimodal regression on one input: no Gaussian fits the labels, for any variance.
 
-    y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x uniform on [−2, 2].  Inputs and labels are
-    standardised by the training rows; RMSE and log-likelihood are scored in the units of y, where the law itself has a mean
-    log-likelihood of −2.07 and the best Gaussian one of −3.04.
+    y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x uniform on
+    [−2, 2].  Inputs and labels are standardised by the training rows; RMSE and
+    log-likelihood are scored in the units of y, where the true conditional distribution has
+    a mean log-likelihood of −2.07 and the best Gaussian one of −3.04.
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), section 6.1; Depeweg et al. (2017)."""
+    Source: Rodríguez Santana and Hernández-Lobato (2020), section 6.1; Depeweg et al.
+    (2017).
+    """
 
     reach: ClassVar[float] = 2.0
 

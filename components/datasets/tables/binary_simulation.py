@@ -1,4 +1,7 @@
-"""Binary labels of a probit or logistic regression on correlated inputs, whose coefficients are known."""
+"""Binary labels of a probit or logistic regression with known coefficients.
+
+The inputs are correlated.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,26 @@ class BinarySimulation(Dataset[Supervised]):
             share = torch.special.ndtr(f) if self.link == "probit" else f.sigmoid()
             y = (torch.rand(n, generator=rng.data, dtype=torch.float64) < share).long()
             seen = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(x.to(setting.device, setting.dtype), y[:, None].to(setting.device), seen, 1.0)
+            return Batch(
+                x.to(setting.device, setting.dtype), y[:, None].to(setting.device), seen, 1.0
+            )
 
-        truth = {"beta": torch.cat([torch.tensor([self.intercept]), beta]).to(setting.device, setting.dtype)}
-        train, test = rows(self.n_train), rows(self.n_test)
+        truth = {
+            "beta": torch.cat([torch.tensor([self.intercept]), beta]).to(
+                setting.device, setting.dtype
+            )
+        }
+        train = rows(self.n_train)
+        test = rows(self.n_test)
         return Supervised(
-            self.name, "binary", train, test, batch_size=None, n_classes=2, task_names=["y"], figures=[calibration],
-            truth=truth, moments=True,
-        )  # fmt: skip
+            self.name,
+            "binary",
+            train,
+            test,
+            batch_size=None,
+            n_classes=2,
+            task_names=["y"],
+            figures=[calibration],
+            truth=truth,
+            moments=True,
+        )

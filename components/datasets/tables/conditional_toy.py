@@ -1,4 +1,4 @@
-"""What the toy regressions share whose labels have another law at every input."""
+"""Base class of toy regressions in which the label distribution depends on the input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class ConditionalToy(Dataset[KnownLaw]):
     def sample_labels(cls, x: Tensor, generator: torch.Generator) -> Tensor:
         """y ~ p(y|x) [B] of inputs x [B], in float64."""
         law = cls.law(x)
-        device, places = generator.device, torch.arange(len(x))
+        device = generator.device
+        places = torch.arange(len(x))
         which = torch.zeros(len(x), dtype=torch.long)
         if len(law.mu) > 1:
             u = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
@@ -48,13 +49,19 @@ class ConditionalToy(Dataset[KnownLaw]):
 
     def load(self, rng: Rng, setting: Setting) -> KnownLaw:
         n = self.n_train
-        u = torch.rand(n + self.n_test, generator=rng.data, dtype=torch.float64, device=rng.data.device).cpu()
+        u = torch.rand(
+            n + self.n_test, generator=rng.data, dtype=torch.float64, device=rng.data.device
+        ).cpu()
         x = self.reach * (2 * u - 1)
         y = self.sample_labels(x, rng.data)
-        kept, scored = slice(0, n), slice(n, None)
+        kept = slice(0, n)
+        scored = slice(n, None)
         figures: list[SupervisedFigure] = [predictive_samples, calibration]
-        held = KnownLaw.of(self.name, x[:, None], y[:, None], kept, scored, self.batch_size, "y", figures, setting)
-        location, scale = x[kept].mean(), x[kept].std(correction=0)
+        held = KnownLaw.of(
+            self.name, x[:, None], y[:, None], kept, scored, self.batch_size, "y", figures, setting
+        )
+        location = x[kept].mean()
+        scale = x[kept].std(correction=0)
 
         def law_at(inputs: Tensor) -> GaussianMixture:
             law = self.law(location + scale * inputs[:, 0].cpu().double())

@@ -33,10 +33,13 @@ class Diabetes(Dataset):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         x = torch.from_numpy(read_table("diabetes_data_raw.csv.gz")).to(setting.dtype)  # [442, 10]
-        y = torch.from_numpy(read_table("diabetes_target.csv.gz")).to(setting.dtype)[:, None]  # [442, 1]
+        # [442, 1]
+        y = torch.from_numpy(read_table("diabetes_target.csv.gz")).to(setting.dtype)[:, None]
         order = torch.randperm(PATIENTS, generator=rng.data)
-        test, train = order[: self.n_test], order[self.n_test :]
-        y_mean, y_std = y[train].mean(0), y[train].std(0, correction=0)
+        test = order[: self.n_test]
+        train = order[self.n_test :]
+        y_mean = y[train].mean(0)
+        y_std = y[train].std(0, correction=0)
         x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
         y = (y - y_mean) / y_std
 

@@ -8,7 +8,14 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
@@ -26,7 +33,7 @@ CONFOUNDERS = 3  # hydration, diet and age, say: what makes the urine of two hea
 
 @dataclass(frozen=True)
 class Study:
-    """What was measured, and the truth behind it."""
+    """The measurements, and the truth behind them."""
 
     current: np.ndarray  # [P, 3, n_df, n_cv], ion current ≥ 0, arbitrary units
     case: np.ndarray  # [P] bool
@@ -34,7 +41,9 @@ class Study:
     concentration: np.ndarray  # [P, 3, K], relative to the compounds' typical values
 
 
-def plumes(alpha2: np.ndarray, alpha4: np.ndarray, loss: np.ndarray, n_df: int, n_cv: int) -> np.ndarray:
+def plumes(
+    alpha2: np.ndarray, alpha4: np.ndarray, loss: np.ndarray, n_df: int, n_cv: int
+) -> np.ndarray:
     """Transmission [K, n_df, n_cv] of each ion at dispersion field s ∈ [0, 1] and compensation voltage v ∈ [−6, 6] V.
 
     exp(−loss s²) exp(−(v − v_k(s))² / 2w²): an ion passes where v offsets its drift v_k(s) = α₂ s³ + α₄ s⁵ (volts),
@@ -42,33 +51,43 @@ def plumes(alpha2: np.ndarray, alpha4: np.ndarray, loss: np.ndarray, n_df: int, 
     s = np.linspace(0, 1, n_df)[None, :, None]
     v = np.linspace(-6, 6, n_cv)[None, None, :]
     alpha2, alpha4, loss = (a[:, None, None] for a in (alpha2, alpha4, loss))
-    centre, width = alpha2 * s**3 + alpha4 * s**5, 0.25 + 0.2 * s
+    centre = alpha2 * s**3 + alpha4 * s**5
+    width = 0.25 + 0.2 * s
     return np.exp(-loss * s**2 - (v - centre) ** 2 / (2 * width**2))
 
 
 @register("dataset", "faims_sim")
 class FaimsSim(Dataset):
-    """Simulated FAIMS study of diabetes in urine: three successive runs per patient are three binary tasks.
+    """Simulated FAIMS study of diabetes in urine: three runs per patient are three tasks.
 
-    The data of Boustati's section 3.5.3 (125 patients, 48 of them cases) are not public; this simulation has their
-    shape and is never compared with the published scores.  Patient p, run r ∈ {0, 1, 2}, volatile compound k:
+    The three runs are successive, and the tasks are binary.  The data of Boustati's section
+    3.5.3 (125 patients, 48 of them cases) are not public; this simulation has their shape
+    and is never compared with the published scores.  Patient p, run r ∈ {0, 1, 2}, volatile
+    compound k:
 
-        log c_pk  = B_k · u_p + δ z_p [k is a marker] + ε_pk,     u_p ~ N(0, I₃), ε ~ N(0, spread²)
-        log c_prk = log c_pk − κ_k τ_p r + run noise              evaporation: κ_k from 0.05 to 1.2 per run
-        current   = Σ_k a_k c_prk / (1 + Σ_j a_j c_prj) · plume_k(s, v − shift_pr) + reactant ions + noise, at least 0
+        log c_pk  = B_k · u_p + δ z_p [k is a marker] + ε_pk,   u_p ~ N(0, I₃),
+                    ε ~ N(0, spread²)
+        log c_prk = log c_pk − κ_k τ_p r + run noise
+                    evaporation: κ_k from 0.05 to 1.2 per run
+        current   = Σ_k a_k c_prk / (1 + Σ_j a_j c_prj) · plume_k(s, v − shift_pr)
+                    + reactant ions + noise, at least 0
 
-    where u_p are patient-level confounders, z_p ≥ 0 is a case's severity (0 for controls), τ_p the sample's temperature
-    factor, and compounds compete for the same charge.  Signals of the runs are so alike and not the same.  A replicate
-    draws a new stratified split of the same patients; all three runs of a patient fall on the same side.  The cells of
-    the training rows alone fit a sparse PCA, whose scores are standardised and divided by √n_components (a row then has
-    a mean squared norm of 1, the scale on which the thesis initialises its kernels).  Rows are patient × run, each
-    labelled for its own run.  ``effect`` was set so that a random forest per task reaches an AUC of about 0.71, the
-    published one; no other model was looked at.
+    where u_p are patient-level confounders, z_p ≥ 0 is a case's severity (0 for controls),
+    τ_p the sample's temperature factor, and compounds compete for the same charge.  The
+    signals of the runs are thus similar but not identical.  A replicate draws a new
+    stratified split of the same patients; all three runs of a patient fall on the same
+    side.  A sparse PCA is fitted only to the cells of the training rows, and its scores are
+    standardised and divided by √n_components (a row then has a mean squared norm of 1, the
+    scale on which the thesis initialises its kernels).  Rows are patient × run, each
+    labelled for its own run.  ``effect`` was set so that a random forest per task reaches
+    an AUC of about 0.71, the published one; no other model was tried.
 
     Raises:
-        ValueError: the number of cases, markers or components does not fit the number of patients, compounds or cells.
+        ValueError: the number of cases, markers or components does not fit the number of
+            patients, compounds or cells.
 
-    Source: Boustati (2021), sections 3.5.3 and A.1.3."""
+    Source: Boustati (2021), sections 3.5.3 and A.1.3.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
@@ -91,21 +110,31 @@ class FaimsSim(Dataset):
     @model_validator(mode="after")
     def _fits(self) -> FaimsSim:
         if self.n_cases > self.n_patients - 4:
-            raise ValueError(f"n_cases: at least 4 of the {self.n_patients} patients must be controls; lower n_cases")
+            raise ValueError(
+                f"n_cases: at least 4 of the {self.n_patients} patients must be controls; lower n_cases"
+            )
         if self.n_markers > self.n_compounds:
-            raise ValueError(f"n_markers: there are only {self.n_compounds} compounds; lower n_markers")
-        if self.n_components > min(self.n_df * self.n_cv, RUNS * int(self.train_fraction * self.n_patients)):
-            raise ValueError("n_components: exceeds the number of cells or of training rows; lower n_components")
+            raise ValueError(
+                f"n_markers: there are only {self.n_compounds} compounds; lower n_markers"
+            )
+        if self.n_components > min(
+            self.n_df * self.n_cv, RUNS * int(self.train_fraction * self.n_patients)
+        ):
+            raise ValueError(
+                "n_components: exceeds the number of cells or of training rows; lower n_components"
+            )
         return self
 
     def study(self) -> Study:
         """The measured study, a pure function of the configuration."""
         rng = np.random.default_rng(self.study_seed)
-        P, K = self.n_patients, self.n_compounds
+        P = self.n_patients
+        K = self.n_compounds
         case = np.zeros(P, dtype=bool)
         case[rng.permutation(P)[: self.n_cases]] = True
         # Compounds.  Index K is the reactant ion, which gives its charge to the compounds.
-        alpha2, alpha4 = np.append(rng.uniform(-2.5, 4.0, K), 5.5), np.append(rng.uniform(-1.5, 1.5, K), -1.0)
+        alpha2 = np.append(rng.uniform(-2.5, 4.0, K), 5.5)
+        alpha4 = np.append(rng.uniform(-1.5, 1.5, K), -1.0)
         loss = np.append(rng.uniform(0.5, 2.5, K), 1.0)
         affinity = rng.lognormal(-2.5, 0.6, K)  # a_k
         evaporation = np.exp(rng.uniform(np.log(0.05), np.log(1.2), K))  # κ_k
@@ -114,15 +143,21 @@ class FaimsSim(Dataset):
         markers[rng.permutation(K)[: self.n_markers]] = True
         # Patients and runs.
         severity = case * rng.gamma(2.0, 0.5, P)  # z_p, mean 1 among cases
-        log_c = rng.normal(size=(P, CONFOUNDERS)) @ loading.T + self.spread * rng.normal(size=(P, K))
+        log_c = rng.normal(size=(P, CONFOUNDERS)) @ loading.T + self.spread * rng.normal(
+            size=(P, K)
+        )
         log_c += self.effect * severity[:, None] * markers
         temperature = rng.lognormal(0.0, 0.2, P)
         runs = np.arange(RUNS)
-        log_c = log_c[:, None, :] - evaporation * (temperature[:, None] * runs)[..., None]  # [P, 3, K]
+        # [P, 3, K]
+        log_c = log_c[:, None, :] - evaporation * (temperature[:, None] * runs)[..., None]
         log_c += self.run_noise * rng.normal(size=log_c.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             taken = affinity * np.exp(log_c)
-            charge = np.append(taken, np.ones((P, RUNS, 1)), -1) / (1 + taken.sum(-1, keepdims=True))  # [P, 3, K + 1]
+            # [P, 3, K + 1]
+            charge = np.append(taken, np.ones((P, RUNS, 1)), -1) / (
+                1 + taken.sum(-1, keepdims=True)
+            )
         if not np.isfinite(charge).all():
             raise Misfit(
                 f"dataset={self.name}: its concentrations are beyond all numbers; lower dataset.effect, spread or run_noise"
@@ -142,7 +177,9 @@ class FaimsSim(Dataset):
         training: list[torch.Tensor] = []
         for group in (np.flatnonzero(study.case), np.flatnonzero(~study.case)):
             order = torch.randperm(len(group), generator=rng.data)
-            training.append(torch.from_numpy(group)[order[: round(self.train_fraction * len(group))]])
+            training.append(
+                torch.from_numpy(group)[order[: round(self.train_fraction * len(group))]]
+            )
         in_training = np.zeros(self.n_patients, dtype=bool)
         in_training[torch.cat(training).numpy()] = True
 
@@ -171,14 +208,23 @@ class FaimsSim(Dataset):
         )
 
     def _features(self, cells: np.ndarray, in_training: np.ndarray, seed: int) -> np.ndarray:
-        """Sparse principal components [P, 3, n_components], fitted and scaled on the training rows alone."""
+        """Sparse principal components [P, 3, n_components].
+
+        They are fitted and scaled only on the training rows.
+        """
         from sklearn.decomposition import MiniBatchSparsePCA  # slow to import
         from sklearn.exceptions import ConvergenceWarning
 
         rows = cells[in_training].reshape(-1, cells.shape[-1])
-        mean, scale = rows.mean(0), rows.std()
+        mean = rows.mean(0)
+        scale = rows.std()
         pca = MiniBatchSparsePCA(
-            self.n_components, alpha=self.sparsity, method="cd", batch_size=32, max_iter=20, random_state=seed
+            self.n_components,
+            alpha=self.sparsity,
+            method="cd",
+            batch_size=32,
+            max_iter=20,
+            random_state=seed,
         )
         with warnings.catch_warnings():
             # Early stopping is part of the recipe: the scores need not be the optimum, only a function of the rows.

@@ -1,4 +1,4 @@
-"""Real labels whose law at every input is known, so that a predictive distribution can be held against it."""
+"""Real labels with a known conditional distribution to compare predictions with."""
 
 from __future__ import annotations
 
@@ -34,5 +34,7 @@ class KnownLaw(RawUnits):
         if len(law.mu) == 2 and isinstance(predictive, GaussianMixture):
             raw = predictive.rescale(self.y_mean, self.y_std)
             some = GaussianMixture(raw.mu[:, ::EVERY], raw.v[:, ::EVERY])
-            scores["both_branches"] = both_branches(some, GaussianMixture(law.mu[:, ::EVERY], law.v[:, ::EVERY]))
+            scores["both_branches"] = both_branches(
+                some, GaussianMixture(law.mu[:, ::EVERY], law.v[:, ::EVERY])
+            )
         return scores

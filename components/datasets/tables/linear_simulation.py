@@ -17,12 +17,14 @@ from components.registry import register
 
 @register("dataset", "linear_simulation")
 class LinearSimulation(Dataset):
-    """Linear regression with correlated inputs, whose coefficients and noise variance are known.
+    """Linear regression on correlated inputs with known coefficients and noise variance.
 
-    x ~ N(0, C), C_jk = ρ^|j−k|; y = xᵀβ + N(0, σ²).  ρ near 1 makes XᵀX ill-conditioned.  Nothing is standardised and there
-    is no intercept.  Each replicate draws inputs and labels anew; ``truth`` of the problem holds β and σ².  x [N, D].
+    x ~ N(0, C), C_jk = ρ^|j−k|; y = xᵀβ + N(0, σ²).  ρ near 1 makes XᵀX ill-conditioned.
+    Nothing is standardised and there is no intercept.  Each replicate draws new inputs and
+    labels; ``truth`` of the problem holds β and σ².  x [N, D].
 
-    Source: Tibshirani (1996), section 7.2, example 1."""
+    Source: Tibshirani (1996), section 7.2, example 1.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
@@ -49,5 +51,8 @@ class LinearSimulation(Dataset):
             "beta": beta.to(setting.device),
             "noise": torch.tensor(self.noise, dtype=setting.dtype, device=setting.device),
         }
-        train, test = rows(self.n_train), rows(self.n_test)
-        return Supervised(self.name, "real", train, test, batch_size=None, task_names=["y"], truth=truth)
+        train = rows(self.n_train)
+        test = rows(self.n_test)
+        return Supervised(
+            self.name, "real", train, test, batch_size=None, task_names=["y"], truth=truth
+        )

@@ -17,14 +17,16 @@ from components.registry import register
 
 @register("dataset", "logistic_synthetic")
 class LogisticSynthetic(Dataset):
-    """Binary labels of a logistic regression whose weights and bias are drawn, and known.
+    """Binary labels of a logistic regression with randomly drawn, known weights and bias.
 
-        x ~ U[−1, 1]^D,   w ~ N(0, s² I),   b ~ N(0, s_0²),   y ~ Bernoulli(1/(1 + exp(−wᵀx − b)))
+        x ~ U[−1, 1]^D,   w ~ N(0, s² I),   b ~ N(0, s_0²)
+        y ~ Bernoulli(1/(1 + exp(−wᵀx − b)))
 
-    Each replicate draws all of them anew; ``truth`` holds weights [D] and bias [1].  Nothing is standardised.  Training
-    rows do not depend on ``n_test``.  x [N, D], y [N, 1].
+    Each replicate redraws all of them; ``truth`` holds weights [D] and bias [1].  Nothing
+    is standardised.  Training rows do not depend on ``n_test``.  x [N, D], y [N, 1].
 
-    Source: Boustati (2021), appendix C.3.1."""
+    Source: Boustati (2021), appendix C.3.1.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
@@ -43,7 +45,9 @@ class LogisticSynthetic(Dataset):
             x = 2 * torch.rand(n, self.n_inputs, generator=rng.data, dtype=torch.float64) - 1
             y = torch.rand(n, generator=rng.data, dtype=torch.float64) < torch.sigmoid(x @ w + b)
             mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(x.to(setting.device, setting.dtype), y.long()[:, None].to(setting.device), mask, 1.0)
+            return Batch(
+                x.to(setting.device, setting.dtype), y.long()[:, None].to(setting.device), mask, 1.0
+            )
 
         train = rows(self.n_train)
         return Supervised(
@@ -55,5 +59,8 @@ class LogisticSynthetic(Dataset):
             n_classes=2,
             task_names=["y"],
             figures=[calibration],
-            truth={name: v.to(setting.device, setting.dtype) for name, v in (("weights", w), ("bias", b))},
+            truth={
+                name: v.to(setting.device, setting.dtype)
+                for name, v in (("weights", w), ("bias", b))
+            },
         )

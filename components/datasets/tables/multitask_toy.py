@@ -63,32 +63,42 @@ class MultitaskToy(Dataset):
     batch_size: PositiveInt | None
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        n, tasks = self.n_train, 2
+        n = self.n_train
+        tasks = 2
         x = torch.rand(n * tasks if self.asymmetric else n, generator=rng.data, dtype=torch.float64)
-        y = truth(x) + self.noise * torch.randn(x.shape[0], tasks, generator=rng.data, dtype=torch.float64)
+        y = truth(x) + self.noise * torch.randn(
+            x.shape[0], tasks, generator=rng.data, dtype=torch.float64
+        )
         mask = torch.ones_like(y, dtype=torch.bool)
         if self.asymmetric:
-            mask = torch.arange(tasks).repeat_interleave(n)[:, None] == torch.arange(tasks)  # [2N, 2]
+            # [2N, 2]
+            mask = torch.arange(tasks).repeat_interleave(n)[:, None] == torch.arange(tasks)
         x_test = torch.linspace(0, 1, self.n_test, dtype=torch.float64)
         y_test = truth(x_test)
         if self.noisy_test:
-            y_test = y_test + self.noise * torch.randn(y_test.shape, generator=rng.data, dtype=torch.float64)
+            y_test = y_test + self.noise * torch.randn(
+                y_test.shape, generator=rng.data, dtype=torch.float64
+            )
 
         count = mask.sum(0)
         y_mean = (y * mask).sum(0) / count
         y_std = (((y - y_mean) ** 2 * mask).sum(0) / count).sqrt()
-        y_std = torch.where(y_std > 0, y_std, torch.ones_like(y_std))  # a single label per task has no spread
+        # a single label per task has no spread
+        y_std = torch.where(y_std > 0, y_std, torch.ones_like(y_std))
         y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
 
         def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
-            x, y = x[:, None].to(setting.device, setting.dtype), y.to(setting.device, setting.dtype)
+            x = x[:, None].to(setting.device, setting.dtype)
+            y = y.to(setting.device, setting.dtype)
             return Batch(x, y, mask.to(setting.device), 1.0)
 
         return Supervised(
             name=self.name,
             target="real",
             train=batch(x, y, mask),
-            test=batch(x_test, (y_test - y_mean) / y_std, torch.ones_like(y_test, dtype=torch.bool)),
+            test=batch(
+                x_test, (y_test - y_mean) / y_std, torch.ones_like(y_test, dtype=torch.bool)
+            ),
             batch_size=self.batch_size,
             task_names=["task 1", "task 2"],
             y_mean=y_mean.to(setting.device, setting.dtype),

@@ -1,4 +1,7 @@
-"""Tables of which some rows, drawn from the seed, are put aside for the test; or none, as studies of gradients have it."""
+"""Tables with test rows held out at random from the seed, or none held out.
+
+Studies of gradients hold out none.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,17 @@ def make_problem(
     x = (x - x[kept].mean(0)) / x[kept].std(0, correction=0)
     y_mean = y_std = None
     if target == "real":
-        y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
+        y_mean = y[kept].mean(0)
+        y_std = y[kept].std(0, correction=0)
         y = (y - y_mean) / y_std
         y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
 
     def rows(chosen: Tensor) -> Batch:
-        labels = y[chosen].to(setting.device, setting.dtype) if target == "real" else y[chosen].to(setting.device)
+        labels = (
+            y[chosen].to(setting.device, setting.dtype)
+            if target == "real"
+            else y[chosen].to(setting.device)
+        )
         mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
         return Batch(x[chosen].to(setting.device, setting.dtype), labels, mask, 1.0)
 

@@ -24,9 +24,14 @@ class RawUnits(Supervised):
     """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        """Those of ``Supervised``: RMSE and CRPS times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
+        """Scores of ``Supervised`` in the units of the target.
+
+        RMSE and CRPS are multiplied by s, log s is added to NLPP, and the mean test
+        log-likelihood is −NLPP.
+        """
         assert self.y_std is not None
-        scores, scale = super().score(posterior, rng), float(self.y_std)
+        scores = super().score(posterior, rng)
+        scale = float(self.y_std)
         nlpp = scores["nlpp"] + math.log(scale)
         inside = {name: scores[name] * scale for name in ("rmse", "crps")}
         return scores | inside | {"nlpp": nlpp, "log_likelihood": -nlpp}
@@ -44,14 +49,24 @@ class RawUnits(Supervised):
         figures: list[SupervisedFigure],
         setting: Setting,
     ) -> Self:
-        """x [N, D] and y [N, 1] standardised by the rows that are kept for training, a constant input by its mean alone."""
+        """Problem of x [N, D] and y [N, 1], standardised by the training rows.
+
+        A constant input is only centred.
+        """
         x = standardised_inputs(x, kept)
-        y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
+        y_mean = y[kept].mean(0)
+        y_std = y[kept].std(0, correction=0)
 
         def batch(rows: Rows) -> Batch:
-            xb, yb = x[rows], (y[rows] - y_mean) / y_std
+            xb = x[rows]
+            yb = (y[rows] - y_mean) / y_std
             mask = torch.ones(yb.shape, dtype=torch.bool, device=setting.device)
-            return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
+            return Batch(
+                xb.to(setting.device, setting.dtype),
+                yb.to(setting.device, setting.dtype),
+                mask,
+                1.0,
+            )
 
         return cls(
             name=name,
@@ -68,10 +83,12 @@ class RawUnits(Supervised):
 
 
 def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
-    """x [N, D] standardised by the rows that are kept for training, a constant input by its mean alone.
+    """x [N, D] standardised by the training rows; a constant input is only centred.
 
     Raises:
-        Misfit: numbers so large that their squares overflow, or so small that these are 0."""
+        Misfit: numbers so large that their squares overflow, or so small that their squares
+            are 0.
+    """
     check_squares(x[kept], [f"input {j + 1}" for j in range(x.shape[1])])
     return (x - x[kept].mean(0)) / column_scales(x[kept])
 

@@ -35,16 +35,20 @@ def persons() -> Tensor:
 
 @register("dataset", "titanic")
 class Titanic(Dataset):
-    """Whether each of the 2,201 persons on the Titanic survived, by class, age and sex.
+    """Survival of the 2,201 persons on the Titanic, by class, age and sex.
 
-    Built in as the 4 × 2 × 2 × 2 table of counts that it is.  Inputs: class (first 1, second 2, third 3, crew 4), age (child
-    1), sex (male 1), standardised by the training rows; the constant of the thesis' feature vector of length 4 is the model's
-    intercept, for a constant cannot be standardised.  y = 1: survived.  ``n_test`` persons, drawn from the seed, are put aside;
-    0 trains on all and scores the same rows, as the thesis has it.  x [N, 3], y [N, 1].
+    Built in as its 4 × 2 × 2 × 2 table of counts.  Inputs: class (first 1, second 2, third
+    3, crew 4), age (child 1), sex (male 1), standardised by the training rows; the constant
+    of the thesis' feature vector of length 4 is the model's intercept, because a constant
+    cannot be standardised.  y = 1: survived.  ``n_test`` persons, drawn from the seed, are
+    held out; 0 trains on all and scores the same rows, as in the thesis.
+    x [N, 3], y [N, 1].
 
-    Raises Misfit where no row would be left to learn from.
+    Raises:
+        Misfit: no row would be left to learn from.
 
-    Source: Dawson (1995), Table 1; Boustati (2021), appendix B.2.1."""
+    Source: Dawson (1995), Table 1; Boustati (2021), appendix B.2.1.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"

@@ -37,13 +37,17 @@ class TwoMoons(Dataset):
         def batch(n: int) -> Batch:
             t = math.pi * torch.rand(n, generator=rng.data, dtype=torch.float64)
             y = torch.randint(2, (n,), generator=rng.data)
-            sign, shift = 1 - 2 * y, torch.stack([y, y / 2], 1)  # class 1 is class 0 turned by π and moved by (1, ½)
+            sign = 1 - 2 * y
+            shift = torch.stack([y, y / 2], 1)  # class 1 is class 0 turned by π and moved by (1, ½)
             x = sign[:, None] * torch.stack([t.cos(), t.sin()], 1) + shift
             x = x + self.noise * torch.randn(n, 2, generator=rng.data, dtype=torch.float64)
             mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(x.to(setting.device, setting.dtype), y[:, None].to(setting.device), mask, 1.0)
+            return Batch(
+                x.to(setting.device, setting.dtype), y[:, None].to(setting.device), mask, 1.0
+            )
 
-        test = batch(self.n_test)  # first: training sets of other sizes are tested on the same points
+        # first: training sets of other sizes are tested on the same points
+        test = batch(self.n_test)
         return Supervised(
             name=self.name,
             target="binary",

@@ -27,7 +27,9 @@ from components.registry import register
 from components.trouble import Misfit
 
 Array = NDArray[np.float64]
-Name = Literal["boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine_red", "yacht"]
+Name = Literal[
+    "boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine_red", "yacht"
+]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ SHAPES: dict[str, Shape] = {
     "concrete": Shape(1030, 8),  # compressive strength, MPa
     "energy": Shape(768, 8),  # heating load, kW h/m²
     "kin8nm": Shape(8192, 8),  # distance of a robot arm's end from a target
-    "naval": Shape(11934, 16),  # decay coefficient of a gas turbine's compressor; two inputs are constant
+    # decay coefficient of a gas turbine's compressor; two inputs are constant
+    "naval": Shape(11934, 16),
     "power": Shape(9568, 4),  # net hourly electrical output, MW
     "protein": Shape(45730, 9, 5),  # RMSD of a decoy from the native structure, Å
     "wine_red": Shape(1599, 11),  # quality, 0 to 10
@@ -55,8 +58,9 @@ SHAPES: dict[str, Shape] = {
 def split_rows(rows: int, split: int) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
     """Training and test rows of a standard split: nine tenths and one tenth of a permutation.
 
-    The permutations are those of Hernández-Lobato & Adams, which Gal & Ghahramani published with the data: successive
-    draws of numpy's legacy generator with seed 1."""
+    The permutations are the ones of Hernández-Lobato & Adams, which Gal & Ghahramani
+    published with the data: successive draws of numpy's legacy generator with seed 1.
+    """
     state = np.random.RandomState(1)
     for _ in range(split + 1):
         order = state.permutation(rows)
@@ -74,24 +78,32 @@ def simulated_rows(name: str, shape: Shape) -> Array:
     rng = np.random.default_rng([*name.encode()])
     x = rng.normal(size=(shape.rows, shape.inputs)) @ rng.normal(size=(shape.inputs, shape.inputs))
     x /= x.std(0)
-    f = np.tanh(x @ rng.normal(size=(shape.inputs, 10)) / math.sqrt(shape.inputs) * 2) @ rng.normal(size=10)
+    f = np.tanh(x @ rng.normal(size=(shape.inputs, 10)) / math.sqrt(shape.inputs) * 2) @ rng.normal(
+        size=10
+    )
     y = 20 + 5 * (f / f.std() + 0.3 * rng.normal(size=shape.rows))
     return np.concatenate([x, y[:, None]], 1)
 
 
 @register("dataset", "uci_regression")
 class UciRegression(FileOrSimulation[Supervised]):
-    """UCI regression sets of the Bayesian-neural-network literature, each with its 20 (protein: 5) standard splits.
+    """UCI regression sets for Bayesian neural networks, with their 20 standard splits.
 
-    ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised by the training rows, a
-    constant input by its mean alone; RMSE and log-likelihood are scored in the units of the target.  Where the files
-    cannot be had a random network of the same shape, named ``uci-sim``, takes their place with a ``SimulatedData``
-    warning, unless ``offline`` is error.  x [N, D], y [N, 1].
+    The sets are the ones of the Bayesian-neural-network literature; protein has 5 splits.
+    ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised
+    by the training rows, and a constant input is only centred; RMSE and log-likelihood are
+    scored in the units of the target.  Where the files are unavailable a random network of
+    the same shape, named ``uci-sim``, takes their place with a ``SimulatedData`` warning,
+    unless ``offline`` is error.  x [N, D], y [N, 1].
 
-    Raises DataUnavailable (files that cannot be had), DamagedFile (numbers whose checksum does not fit), Misfit (more
-    replicates than splits).
+    Raises:
+        DataUnavailable: the files cannot be had.
+        DamagedFile: the checksum of the numbers does not fit.
+        Misfit: more replicates than splits.
 
-    Source: Hernández-Lobato & Adams (2015), section 5; Gal & Ghahramani (2016), section 5.2."""
+    Source: Hernández-Lobato & Adams (2015), section 5; Gal & Ghahramani (2016),
+    section 5.2.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
@@ -102,7 +114,9 @@ class UciRegression(FileOrSimulation[Supervised]):
     @model_validator(mode="after")
     def _split_exists(self) -> UciRegression:
         if self.split is not None and self.split >= SHAPES[self.set].splits:
-            raise ValueError(f"split: {self.set} has splits 0 to {SHAPES[self.set].splits - 1}; lower dataset.split")
+            raise ValueError(
+                f"split: {self.set} has splits 0 to {SHAPES[self.set].splits - 1}; lower dataset.split"
+            )
         return self
 
     def file(self) -> str:
@@ -112,7 +126,8 @@ class UciRegression(FileOrSimulation[Supervised]):
         return "uci"
 
     def _packed_file(self, data_dir: Path) -> Path | None:
-        return find(data_dir, f"uci_bnn/{self.set}.npz")  # the same numbers in another form, used where it lies
+        # the same numbers in another form, used where it lies
+        return find(data_dir, f"uci_bnn/{self.set}.npz")
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
         return None if self._packed_file(data_dir) else super()._why_unavailable(data_dir, offline)
@@ -128,7 +143,8 @@ class UciRegression(FileOrSimulation[Supervised]):
         return SHAPES[self.set].splits if self.split is None else None
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        shape, split = SHAPES[self.set], rng.replicate if self.split is None else self.split
+        shape = SHAPES[self.set]
+        split = rng.replicate if self.split is None else self.split
         if split >= shape.splits:
             raise Misfit(
                 f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
@@ -137,5 +153,8 @@ class UciRegression(FileOrSimulation[Supervised]):
         path = self.locate(setting)
         data = simulated_rows(self.set, SHAPES[self.set]) if path is None else _read(path)
         kept, scored = split_rows(len(data), split)
-        x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])
-        return RawUnits.of(name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting)
+        x = torch.from_numpy(data[:, : shape.inputs])
+        y = torch.from_numpy(data[:, shape.inputs, None])
+        return RawUnits.of(
+            name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting
+        )

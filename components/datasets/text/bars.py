@@ -23,7 +23,9 @@ def bar_topics(side: int) -> Tensor:
     return torch.cat([rows, columns]) / side
 
 
-def drawn_table(topics: Tensor, alpha: float, n: int, length: int, generator: torch.Generator) -> Tensor:
+def drawn_table(
+    topics: Tensor, alpha: float, n: int, length: int, generator: torch.Generator
+) -> Tensor:
     """Counts [n, V] of documents of ``length`` words: π ~ Dir(α), words from Σ_k π_k B_k."""
     full = torch.full((n, len(topics)), alpha, dtype=torch.float64)
     shares = torch._standard_gamma(full, generator=generator)

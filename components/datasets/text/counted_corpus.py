@@ -27,20 +27,27 @@ def vocabulary_of(
     are in most, of equals the first of the alphabet (None: all)."""
     counts = Counter(word for document in documents for word in set(document))
     limit = at_most * len(documents)
-    kept = {word: n for word, n in counts.items() if at_least <= n <= limit and word not in left_out}
+    kept = {
+        word: n for word, n in counts.items() if at_least <= n <= limit and word not in left_out
+    }
     return most_counted(kept, n)
 
 
 def counts_of(documents: Documents, vocabulary: Sequence[str]) -> Counts:
     """How often each word of the vocabulary is in each document; other words are passed over."""
     number = {word: j for j, word in enumerate(vocabulary)}
-    rows = [sorted(Counter(number[w] for w in document if w in number).items()) for document in documents]
-    words, counts = (torch.tensor([pair[i] for row in rows for pair in row], dtype=torch.int64) for i in (0, 1))
+    rows = [
+        sorted(Counter(number[w] for w in document if w in number).items())
+        for document in documents
+    ]
+    words, counts = (
+        torch.tensor([pair[i] for row in rows for pair in row], dtype=torch.int64) for i in (0, 1)
+    )
     return Counts(words, counts, torch.tensor([len(row) for row in rows]), 1.0)
 
 
 class CountingKeys(Protocol):
-    """Keys of a data set whose texts are counted."""
+    """Keys of a data set with texts as word counts."""
 
     @property
     def n_words(self) -> int | None: ...
@@ -64,7 +71,9 @@ class CountingKeys(Protocol):
     def batch_size(self) -> int | None: ...
 
 
-def corpus_of(documents: Documents, keys: CountingKeys, name: str, rng: Rng, setting: Setting) -> Corpus:
+def corpus_of(
+    documents: Documents, keys: CountingKeys, name: str, rng: Rng, setting: Setting
+) -> Corpus:
     """Documents to learn from and held-out ones, counted in the words of the former.
 
     Raises:

@@ -32,27 +32,37 @@ def words_of(text: str) -> Text:
 
 @functools.lru_cache(maxsize=2)
 def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
-    """Training and test reviews in the order of their numbers, those against first; where ``whole_words`` is False in their
-    own spelling, cut at blanks alone, for a tokenizer that has rules of its own.
+    """Training and test reviews in the order of their numbers, negative ones first.
+
+    If ``whole_words`` is False, reviews keep their own spelling and are split only at
+    spaces, for a tokenizer with rules of its own.
 
     Raises:
-        DamagedFile: another number of reviews is in it."""
+        DamagedFile: the archive contains another number of reviews.
+    """
     found: dict[tuple[str, str], list[tuple[int, Text]]] = {}
     with tarfile.open(path) as archive:
         for member in archive:
             *_, split, kind, name = ("", "", *Path(member.name).parts)
-            content = archive.extractfile(member) if name.endswith(".txt") and kind in ("neg", "pos") else None
+            content = (
+                archive.extractfile(member)
+                if name.endswith(".txt") and kind in ("neg", "pos")
+                else None
+            )
             if content is not None:
                 text = content.read().decode("utf-8")
                 words = words_of(text) if whole_words else tuple(BREAK.sub(" ", text).split())
                 found.setdefault((split, kind), []).append((int(name.split("_")[0]), words))
 
     def half(split: str) -> Split:
-        texts, labels = [], []
+        texts = []
+        labels = []
         for label, kind in enumerate(("neg", "pos")):
             rows = sorted(found.get((split, kind), []))
             if len(rows) != EACH:
-                raise DamagedFile(f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there")
+                raise DamagedFile(
+                    f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there"
+                )
             texts += [words for _, words in rows]
             labels += [label] * len(rows)
         return texts, labels
@@ -67,22 +77,30 @@ def simulated_imdb() -> tuple[Split, Split]:
     rows = list(zip(found.words, found.labels, found.folds, strict=True))
     train = [(w, y) for w, y, fold in rows if fold < 5]
     test = [(w, y) for w, y, fold in rows if fold >= 5]
-    return ([w for w, _ in train], [y for _, y in train]), ([w for w, _ in test], [y for _, y in test])
+    return ([w for w, _ in train], [y for _, y in train]), (
+        [w for w, _ in test],
+        [y for _, y in test],
+    )
 
 
 @register("dataset", "imdb")
 class Imdb(TokenRows):
-    """IMDB: 25,000 film reviews to learn from and 25,000 to test on, as rows of tokens; half are for the film (class 1).
+    """IMDB: 25,000 training and 25,000 test film reviews as rows of tokens.
 
-    Words are in lower case, signs count as words, breaks of lines are left out: ours, for the thesis says none of it.  Tokens
-    are numbered as in ``reviews``; the vocabulary is that of the training reviews.  ``n_train`` of these are drawn at
-    random, ``n_test`` of the test reviews are the first of either class.  Where the archive cannot be had a simulated
-    corpus (1,000 and 1,000), named ``imdb-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline`` is error.
-    x [N, L] whole numbers, y [N, 1].
+    Half of the reviews are positive (class 1).  Words are in lower case, punctuation marks
+    count as words, and line breaks are left out: our choices, because the thesis does not
+    specify them.  Tokens are numbered as in ``reviews``; the vocabulary comes from the
+    training reviews.  ``n_train`` of these are drawn at random, and the ``n_test`` test
+    reviews are the first of each class.  Where the archive is unavailable a simulated
+    corpus (1,000 and 1,000), named ``imdb-sim``, takes its place with a ``SimulatedData``
+    warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
 
-    Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
+    Raises:
+        DataUnavailable: the archive cannot be had.
+        DamagedFile: its checksum does not fit.
 
-    Source: Maas et al. (2011), section 4.3; Gallego (2021), section 1.3.4."""
+    Source: Maas et al. (2011), section 4.3; Gallego (2021), section 1.3.4.
+    """
 
     stand_in: ClassVar[str] = "a simulated corpus of 2,000 reviews"
     n_test: Annotated[int, Field(ge=2, le=2 * EACH)] | None
@@ -92,7 +110,13 @@ class Imdb(TokenRows):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         path = self.locate(setting)
-        train, (texts, labels) = simulated_imdb() if path is None else read_imdb(path, self.tokenizer is None)
+        train, (texts, labels) = (
+            simulated_imdb() if path is None else read_imdb(path, self.tokenizer is None)
+        )
         each = len(texts) // 2 if self.n_test is None else self.n_test // 2
-        first = [at for label in (0, 1) for at in [i for i, y in enumerate(labels) if y == label][:each]]
-        return self.problem(train, ([texts[i] for i in first], [labels[i] for i in first]), rng, setting)
+        first = [
+            at for label in (0, 1) for at in [i for i, y in enumerate(labels) if y == label][:each]
+        ]
+        return self.problem(
+            train, ([texts[i] for i in first], [labels[i] for i in first]), rng, setting
+        )

@@ -1,4 +1,4 @@
-"""What sets of mails share: the file or the simulated corpus in its place, the hold-out, the problem of binary words."""
+"""Base of mail data sets: file or simulated corpus, hold-out, and binary-word problem."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class MailFile:
     offline: Offline
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if find(data_dir, self.packed) else why_unavailable(data_dir, (self.text,), offline)
+        return (
+            None
+            if find(data_dir, self.packed)
+            else why_unavailable(data_dir, (self.text,), offline)
+        )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that would be used; may download them.
@@ -46,10 +50,13 @@ class MailFile:
         return self.stand_in if self.simulated or why is not None else self.genuine
 
     def path(self, data_dir: Path, offline: bool) -> Path | None:
-        """Where the file lies, its content checked; None: simulate, which is announced where nobody asked for it.
+        """Path of the file, with its content verified; None: simulate.
+
+        A simulation that was not requested is announced by a warning.
 
         Raises:
-            DamagedFile: it is there and not what it should be."""
+            DamagedFile: the file is there but has unexpected content.
+        """
         if self.simulated:
             return None
         why = self._why_unavailable(data_dir, offline)
@@ -68,7 +75,9 @@ class MailFile:
         return packed
 
 
-def held_out(n: int, test_share: float, n_train: int | None, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def held_out(
+    n: int, test_share: float, n_train: int | None, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Rows to train on and to test on of a random permutation: ``test_share`` put aside, and the first ``n_train`` of the
     others (None: all), so that training sets of different sizes are nested."""
     n_test = min(max(1, round(test_share * n)), n - 1)
@@ -77,13 +86,23 @@ def held_out(n: int, test_share: float, n_train: int | None, generator: torch.Ge
 
 
 def problem_of_words(
-    name: str, x: Tensor, y: Tensor, rows: tuple[Tensor, Tensor], batch_size: int | None, setting: Setting
+    name: str,
+    x: Tensor,
+    y: Tensor,
+    rows: tuple[Tensor, Tensor],
+    batch_size: int | None,
+    setting: Setting,
 ) -> Supervised:
     """Spam (1) or not (0), y [N], from words that are there (1) or not (0), x [N, D]; rows to train on and to test on."""
 
     def batch(chosen: Tensor) -> Batch:
         mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
-        return Batch(x[chosen].to(setting.device, setting.dtype), y[chosen, None].to(setting.device), mask, 1.0)
+        return Batch(
+            x[chosen].to(setting.device, setting.dtype),
+            y[chosen, None].to(setting.device),
+            mask,
+            1.0,
+        )
 
     return Supervised(
         name=name,
@@ -116,7 +135,9 @@ class MailDataset(Dataset):
 
     @property
     def file(self) -> MailFile:
-        return MailFile(self.name, self.stand_in, self.text, self.packed, self.simulated, self.offline)
+        return MailFile(
+            self.name, self.stand_in, self.text, self.packed, self.simulated, self.offline
+        )
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.

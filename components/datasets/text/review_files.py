@@ -12,20 +12,22 @@ import numpy as np
 REVIEWS = "text/review_polarity.tar.gz"  # path in the catalogue
 EACH = 1_000  # reviews of a class
 # Of the simulated corpus: its words, and the mean length of a review (the genuine ones: 50,920 and 747).
-SIMULATED_WORDS, LENGTH = 2_000, 200
+SIMULATED_WORDS = 2_000
+LENGTH = 200
 
 
 @dataclass(frozen=True)
 class Reviews:
     """Texts in the order of the archive's numbers, first those against, then those for."""
 
-    words: tuple[tuple[str, ...], ...]  # [N] of as many tokens as a text has, punctuation among them
+    # [N] of as many tokens as a text has, punctuation among them
+    words: tuple[tuple[str, ...], ...]
     labels: tuple[int, ...]  # [N], 1: for the film
     folds: tuple[int, ...]  # [N], 0 … 9: the hundreds of the number, the folds of the authors
 
 
 def reviews(path: Path | None) -> Reviews:
-    """The reviews of an archive, or the simulated ones where ``path`` is None."""
+    """The reviews of an archive, or simulated ones without a ``path`` (None)."""
     return simulated_reviews() if path is None else read(path)
 
 
@@ -35,18 +37,27 @@ def read(path: Path) -> Reviews:
     found: list[tuple[int, int, tuple[str, ...]]] = []
     with tarfile.open(path) as archive:
         for member in archive:
-            *_, kind, name = Path(member.name).parts if "/" in member.name else ("", "", member.name)
+            *_, kind, name = (
+                Path(member.name).parts if "/" in member.name else ("", "", member.name)
+            )
             content = archive.extractfile(member) if name.endswith(".txt") else None
             if content is not None:
                 words = content.read().decode("latin-1").split()
                 found.append((int(kind == "pos"), int(name[2:5]), tuple(words)))
     found.sort()
-    return Reviews(tuple(w for *_, w in found), tuple(y for y, *_ in found), tuple(n // 100 for _, n, _ in found))
+    return Reviews(
+        tuple(w for *_, w in found),
+        tuple(y for y, *_ in found),
+        tuple(n // 100 for _, n, _ in found),
+    )
 
 
 @functools.lru_cache(maxsize=1)
 def simulated_reviews() -> Reviews:
-    """One fixed corpus whatever the seed: words follow Zipf's law, tilted by class, and lengths a Poisson law."""
+    """One fixed corpus, independent of the seed of a run.
+
+    Words follow Zipf's law, tilted by class, and lengths a Poisson law.
+    """
     rng = np.random.default_rng([*b"reviews-sim"])
     tilt = rng.normal(0.0, 0.4, SIMULATED_WORDS)  # towards praise (+) or away from it
     logits = -np.log(np.arange(SIMULATED_WORDS) + 5.0) + np.array([-0.5, 0.5])[:, None] * tilt
@@ -55,4 +66,6 @@ def simulated_reviews() -> Reviews:
     lengths = 1 + rng.poisson(LENGTH - 1, len(labels))
     drawn = [rng.choice(SIMULATED_WORDS, n, p=p[y]) for n, y in zip(lengths, labels, strict=True)]
     words = tuple(tuple(f"word{j}" for j in js) for js in drawn)
-    return Reviews(words, tuple(labels.tolist()), tuple((np.arange(len(labels)) % EACH // 100).tolist()))
+    return Reviews(
+        words, tuple(labels.tolist()), tuple((np.arange(len(labels)) % EACH // 100).tolist())
+    )

@@ -20,17 +20,23 @@ FOLDS = 10
 
 @register("dataset", "reviews")
 class FilmReviews(TokenRows):
-    """2,000 film reviews as rows of tokens, half of them for the film (class 1), tested fold by fold.
+    """2,000 film reviews as rows of tokens, half of them positive, tested fold by fold.
 
-    ``fold`` null: replicate r of a run is tested on fold r, the 200 reviews whose numbers have r hundreds, as the authors have
-    it, and learns from the other 1,800.  Token 0 is no word (it stands behind the last), 1 a word that is not in the
-    vocabulary, 2 … the ``n_words`` most frequent words of the training reviews, in that order; punctuation counts as words.
-    Where the archive cannot be had a simulated corpus of the same size, named ``reviews-sim``, takes its place with a
-    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
+    Positive reviews are class 1.  ``fold`` null: replicate r of a run is tested on fold r,
+    the 200 reviews with numbers that have r hundreds, as the authors define it, and learns
+    from the other 1,800.  Token 0 is padding (after the last word), 1 a word that is not in
+    the vocabulary, 2 … the ``n_words`` most frequent words of the training reviews, in that
+    order; punctuation marks count as words.  Where the archive is unavailable a simulated
+    corpus of the same size, named ``reviews-sim``, takes its place with a ``SimulatedData``
+    warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
 
-    Raises DataUnavailable (a file that cannot be had), DamagedFile (its checksum does not fit), Misfit (an eleventh replicate).
+    Raises:
+        DataUnavailable: the file cannot be had.
+        DamagedFile: its checksum does not fit.
+        Misfit: there is an eleventh replicate.
 
-    Source: Pang and Lee (2004), section 3.1 (version 2.0)."""
+    Source: Pang and Lee (2004), section 3.1 (version 2.0).
+    """
 
     stand_in: ClassVar[str] = "a simulated corpus of the same size"
     fold: NonNegativeInt | None
@@ -38,7 +44,9 @@ class FilmReviews(TokenRows):
     @model_validator(mode="after")
     def _fold_exists(self) -> FilmReviews:
         if self.fold is not None and self.fold >= FOLDS:
-            raise ValueError(f"fold: there are 0 to {FOLDS - 1}, not {self.fold}; lower dataset.fold")
+            raise ValueError(
+                f"fold: there are 0 to {FOLDS - 1}, not {self.fold}; lower dataset.fold"
+            )
         return self
 
     def file(self) -> str:
@@ -50,11 +58,16 @@ class FilmReviews(TokenRows):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         fold = rng.replicate if self.fold is None else self.fold
         if fold >= FOLDS:
-            raise Misfit(f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that")
+            raise Misfit(
+                f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that"
+            )
         found = reviews(self.locate(setting))
         rows = list(zip(found.words, found.labels, found.folds, strict=True))
         train = [(words, label) for words, label, at in rows if at != fold]
         test = [(words, label) for words, label, at in rows if at == fold]
         return self.problem(
-            ([w for w, _ in train], [y for _, y in train]), ([w for w, _ in test], [y for _, y in test]), rng, setting
+            ([w for w, _ in train], [y for _, y in train]),
+            ([w for w, _ in test], [y for _, y in test]),
+            rng,
+            setting,
         )

@@ -22,11 +22,16 @@ from components.datasets.text.vocabulary import most_counted
 from components.problems.supervised import Supervised
 from components.registry import register
 
-MESSAGES, SPAM = 5_574, 747
+MESSAGES = 5_574
+SPAM = 747
 # Of the simulated corpus: topics of each class, its words, words a message.
-TOPICS, SIMULATED_WORDS, LENGTH = 4, 800, 14
-Texts = tuple[list[list[str]], list[int]]  # the words of every message, one after the other, 1 for spam
-Messages = tuple[list[frozenset[str]], list[int]]  # the different words of every message, 1 for spam
+TOPICS = 4
+SIMULATED_WORDS = 800
+LENGTH = 14
+# the words of every message, one after the other, 1 for spam
+Texts = tuple[list[list[str]], list[int]]
+# the different words of every message, 1 for spam
+Messages = tuple[list[frozenset[str]], list[int]]
 
 
 def words_of(text: str) -> list[str]:
@@ -35,7 +40,7 @@ def words_of(text: str) -> list[str]:
 
 
 def message_texts(path: Path | None) -> Texts:
-    """The messages of a file, or the simulated ones where ``path`` is None."""
+    """The messages of a file, or simulated ones without a ``path`` (None)."""
     return _simulate() if path is None else _read(path)
 
 
@@ -48,24 +53,34 @@ def messages(path: Path | None) -> Messages:
 @functools.lru_cache(maxsize=1)
 def _read(path: Path) -> Texts:
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = [line.split("\t", 1) for line in content.decode("utf-8").split("\n") if line]  # quotes have no meaning here
+    # quotes have no meaning here
+    lines = [line.split("\t", 1) for line in content.decode("utf-8").split("\n") if line]
     return [words_of(text) for _, text in lines], [int(label == "spam") for label, _ in lines]
 
 
 @functools.lru_cache(maxsize=1)
 def _simulate() -> Texts:
-    """As many messages and as much spam as the collection has, one fixed corpus whatever the seed.
+    """One fixed corpus with as many messages and as much spam as the collection.
 
-    Every message has one of four topics of its class and draws its words from that topic's frequencies, which follow
-    Zipf's law and are tilted by class and topic."""
+    The corpus does not depend on the seed of a run.  Every message has one of four topics
+    of its class and draws its words from that topic's frequencies, which follow Zipf's law
+    and are tilted by class and topic.
+    """
     rng = np.random.default_rng([*b"sms-sim"])
     y = (np.arange(MESSAGES) < SPAM).astype(int)
     tilt = rng.normal(0.0, 1.0, SIMULATED_WORDS)  # towards spam (+) or away from it
     topics = rng.normal(0.0, 0.7, (2, TOPICS, SIMULATED_WORDS))
-    logits = -np.log(np.arange(SIMULATED_WORDS) + 5.0) + np.array([-0.5, 0.5])[:, None, None] * tilt + topics
+    logits = (
+        -np.log(np.arange(SIMULATED_WORDS) + 5.0)
+        + np.array([-0.5, 0.5])[:, None, None] * tilt
+        + topics
+    )
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)  # [2, TOPICS, words]
-    lengths, about = 1 + rng.poisson(LENGTH - 1, MESSAGES), rng.integers(TOPICS, size=MESSAGES)
-    drawn = [rng.choice(SIMULATED_WORDS, n, p=p[c, t]) for n, c, t in zip(lengths, y, about, strict=True)]
+    lengths = 1 + rng.poisson(LENGTH - 1, MESSAGES)
+    about = rng.integers(TOPICS, size=MESSAGES)
+    drawn = [
+        rng.choice(SIMULATED_WORDS, n, p=p[c, t]) for n, c, t in zip(lengths, y, about, strict=True)
+    ]
     return [[f"word{j}" for j in js] for js in drawn], y.tolist()
 
 
@@ -78,7 +93,12 @@ def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor
     """x_ij = 1 where message i holds word j, else 0, [N, D]."""
     column = {word: j for j, word in enumerate(vocabulary)}
     x = torch.zeros(len(messages), len(vocabulary))
-    at = [(i, column[word]) for i, message in enumerate(messages) for word in message if word in column]
+    at = [
+        (i, column[word])
+        for i, message in enumerate(messages)
+        for word in message
+        if word in column
+    ]
     if at:
         x[tuple(torch.tensor(at).T)] = 1.0
     return x
@@ -86,17 +106,22 @@ def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor
 
 @register("dataset", "sms_spam")
 class SmsSpam(MailDataset):
-    """5,574 text messages, 13.4 % of them spam, each as the presence (1) or absence (0) of frequent words; class 1 is spam.
+    """5,574 text messages, 13.4 % of them spam, each as presence (1) or absence (0) of words.
 
-    The words are the ``n_words`` that most training messages hold: the test messages have no say in them, so that every
-    replicate has a vocabulary of its own.  Inputs are binary: attacks change words, and gradient attacks are refused.
-    Repeated hold-out as in ``spambase``, training sets nested; 403 messages are copies of others, which may come to lie on
-    both sides.  Where the file cannot be had a simulated corpus of the same size, named ``sms-sim``, takes its place with
-    a ``SimulatedData`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
+    Class 1 is spam.  The words are the ``n_words`` words that occur in most training
+    messages: test messages are not used, so every replicate has its own vocabulary.  Inputs
+    are binary: attacks change words, and gradient attacks are rejected.  Repeated hold-out
+    as in ``spambase``, training sets nested; 403 messages are copies of others, and copies
+    may fall on both sides.  Where the file is unavailable a simulated corpus of the same
+    size, named ``sms-sim``, takes its place with a ``SimulatedData`` warning, unless
+    ``offline`` is error.  x [N, D], y [N, 1].
 
-    Raises DataUnavailable (a file that cannot be had), DamagedFile (a file whose checksum does not fit).
+    Raises:
+        DataUnavailable: the file cannot be had.
+        DamagedFile: the checksum of the file does not fit.
 
-    Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3."""
+    Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3.
+    """
 
     stand_in: ClassVar[str] = "sms-sim"
     text: ClassVar[str] = "text/sms_spam_collection.tsv"
@@ -109,4 +134,6 @@ class SmsSpam(MailDataset):
         found, spam = messages(path)
         rows = held_out(len(found), self.test_share, self.n_train, rng.data)
         vocabulary = most_frequent([found[i] for i in rows[0].tolist()], self.n_words)
-        return problem_of_words(name, bag(found, vocabulary), torch.tensor(spam), rows, self.batch_size, setting)
+        return problem_of_words(
+            name, bag(found, vocabulary), torch.tensor(spam), rows, self.batch_size, setting
+        )

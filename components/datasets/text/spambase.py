@@ -17,24 +17,31 @@ from components.datasets.text.mail_files import MailDataset, held_out, problem_o
 from components.problems.supervised import Supervised
 from components.registry import register
 
-MAILS, WORDS, SPAM = 4_601, 54, 1_813  # mails, words (or characters) looked for, mails that are spam
+MAILS = 4_601
+WORDS = 54
+SPAM = 1_813  # mails, words (or characters) looked for, mails that are spam
 TOPICS = 4  # of each class in the simulated corpus
-Mails = tuple[NDArray[np.float64], NDArray[np.int64]]  # x [4601, 54] in {0, 1}, y [4601]: 1 for spam
+# x [4601, 54] in {0, 1}, y [4601]: 1 for spam
+Mails = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 @functools.lru_cache(maxsize=1)
 def _read(path: Path) -> Mails:
     rows = numbers(path)
-    words, spam = rows[:, :WORDS], rows[:, -1]  # three lengths of runs of capitals are left out
+    words = rows[:, :WORDS]
+    spam = rows[:, -1]  # three lengths of runs of capitals are left out
     return (words > 0).astype(float), spam.astype(int)
 
 
 @functools.lru_cache(maxsize=1)
 def simulated_mails() -> Mails:
-    """As many mails, words and spam as spambase has, one fixed corpus whatever the seed.
+    """One fixed corpus with as many mails, words and spam as spambase.
 
-    Every mail has one of four topics of its class, and holds word j with a probability of that topic alone, so that
-    words are dependent given the class; some words are rare, some all but a proof of either class."""
+    The corpus does not depend on the seed of a run.  Every mail has one of four topics of
+    its class, and contains word j with a probability that depends only on the topic, so
+    that words are dependent given the class; some words are rare, some all but determine
+    the class.
+    """
     rng = np.random.default_rng([*b"spam-sim"])
     y = (np.arange(MAILS) < SPAM).astype(int)
     common = rng.normal(-1.8, 0.9, WORDS)  # log odds of a word in any mail
@@ -47,17 +54,22 @@ def simulated_mails() -> Mails:
 
 @register("dataset", "spambase")
 class Spambase(MailDataset):
-    """4,601 e-mails, 39.4 % of them spam, each as the presence (1) or absence (0) of 54 words; class 1 is spam.
+    """4,601 e-mails, 39.4 % of them spam, each as the presence (1) or absence (0) of 54 words.
 
-    Inputs are binary: attacks change words, and gradient attacks are refused.  Repeated hold-out: every replicate puts
-    ``test_share`` of a random permutation of its own aside and trains on the others, or on the first ``n_train`` of them,
-    so that training sets of different sizes are nested.  Where the file cannot be had a simulated corpus of the same
-    size, named ``spam-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline`` is error.
-    x [N, 54], y [N, 1].
+    Class 1 is spam.  Inputs are binary: attacks change words, and gradient attacks are
+    rejected.  Repeated hold-out: every replicate holds out ``test_share`` of its own random
+    permutation and trains on the others, or on the first ``n_train`` of them, so that
+    training sets of different sizes are nested.  Where the file is unavailable a simulated
+    corpus of the same size, named ``spam-sim``, takes its place with a ``SimulatedData``
+    warning, unless ``offline`` is error.  x [N, 54], y [N, 1].
 
-    Raises DataUnavailable (a file that cannot be had), DamagedFile (numbers whose checksum does not fit).
+    Raises:
+        DataUnavailable: the file cannot be had.
+        DamagedFile: the checksum of the numbers does not fit.
 
-    Source: Hopkins, Reeber, Forman and Suermondt (1999), UCI repository; Gallego (2021), section 3.2.2."""
+    Source: Hopkins, Reeber, Forman and Suermondt (1999), UCI repository; Gallego (2021),
+    section 3.2.2.
+    """
 
     stand_in: ClassVar[str] = "spam-sim"
     text: ClassVar[str] = "classification/spambase.data"
@@ -67,6 +79,7 @@ class Spambase(MailDataset):
         name = self.identity(setting.data_dir, setting.offline)
         path = self.file.path(setting.data_dir, setting.offline)
         words, spam = simulated_mails() if path is None else _read(path)
-        x, y = torch.from_numpy(words), torch.from_numpy(spam)
+        x = torch.from_numpy(words)
+        y = torch.from_numpy(spam)
         rows = held_out(len(x), self.test_share, self.n_train, rng.data)
         return problem_of_words(name, x, y, rows, self.batch_size, setting)

@@ -20,15 +20,21 @@ from components.trouble import Misfit
 
 @register("dataset", "texts")
 class Texts(OwnFile[Corpus]):
-    """Texts of the user's own as counts of the words of their training documents: a folder of text files, or one file.
+    """The user's texts as word counts: a folder of text files, or one file.
 
-    A document is a file of the folder (``*.txt``, in folders below too), or a line of the file; ``document`` says otherwise.
-    Words, vocabulary and hold-out are those of ``word_counts``.  The encoding of a file is UTF-8, UTF-16 by its first bytes, or
-    else Windows-1252.
+    The counted words are the ones of the training documents.  A document is a file of the
+    folder (``*.txt``, in subfolders too), or a line of the file; ``document`` overrides
+    this.  Words, vocabulary and hold-out are as in ``word_counts``.  The encoding of a file
+    is UTF-8, UTF-16 by its first bytes, or else Windows-1252.
 
-    Raises DataUnavailable (no such file or folder), DamagedFile (no text), Misfit (fewer than two documents with a word).
+    Raises:
+        DataUnavailable: no such file or folder.
+        DamagedFile: no text.
+        Misfit: fewer than two documents with a word.
 
-    Source: Blei, Ng and Jordan (2003), section 7.1 (documents as counts, a list of stop words left out)."""
+    Source: Blei, Ng and Jordan (2003), section 7.1 (documents as counts, a list of stop
+    words left out).
+    """
 
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values | None] = "count"
@@ -44,7 +50,8 @@ class Texts(OwnFile[Corpus]):
     batch_size: PositiveInt | None
 
     def load(self, rng: Rng, setting: Setting) -> Corpus:
-        path, files = self.file(setting.data_dir), self.files(setting.data_dir)
+        path = self.file(setting.data_dir)
+        files = self.files(setting.data_dir)
         texts = [decode(file, self.encoding)[0] for file in files]
         if self.document == "line" or (self.document == "auto" and path.is_file()):
             texts = [line for text in texts for line in text.splitlines()]
@@ -55,4 +62,6 @@ class Texts(OwnFile[Corpus]):
                 f"dataset.path={self.path}: {len(documents)} documents with a word, at least 2 are needed; name a folder of "
                 f"texts or a file with a document in each line (the {unit} were read as dataset.document={self.document})"
             )
-        return corpus_of(documents, self, self.identity(setting.data_dir, setting.offline), rng, setting)
+        return corpus_of(
+            documents, self, self.identity(setting.data_dir, setting.offline), rng, setting
+        )

@@ -20,7 +20,9 @@ from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, Misfit
 
-NONE, UNKNOWN, FIRST = 0, 1, 2  # no word, a word that is not in the vocabulary, and the most frequent word
+NONE = 0
+UNKNOWN = 1
+FIRST = 2  # no word, a word that is not in the vocabulary, and the most frequent word
 Text = tuple[str, ...]
 Keep = Literal["first", "last"]
 T = TypeVar("T")
@@ -47,12 +49,18 @@ def pad_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
     return out
 
 
-def subwords(folder: str, length: int | None, keep: Keep) -> tuple[Callable[[Text], list[int]], int]:
-    """What a tokenizer in a folder makes of a text, its own numbers plus one, between its marks of beginning and end; and how
-    many different numbers there are.
+def subwords(
+    folder: str, length: int | None, keep: Keep
+) -> tuple[Callable[[Text], list[int]], int]:
+    """Return a function from a text to token numbers, and how many different numbers exist.
+
+    The numbers are the ones of the tokenizer in a folder, plus one, between its begin and
+    end marks.
 
     Raises:
-        DataUnavailable: there is none, or the package that reads it is not installed."""
+        DataUnavailable: there is no tokenizer, or the package that reads it is not
+            installed.
+    """
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
         raise DataUnavailable(
@@ -67,7 +75,9 @@ def subwords(folder: str, length: int | None, keep: Keep) -> tuple[Callable[[Tex
     tokenizer = Tokenizer.from_file(str(path))
     begin, end = (tokenizer.token_to_id(mark) for mark in ("<s>", "</s>"))
     if begin is None or end is None:
-        raise Misfit(f"dataset.tokenizer: {path} has no marks <s> and </s>, as RoBERTa's has; choose that of RoBERTa")
+        raise Misfit(
+            f"dataset.tokenizer: {path} has no marks <s> and </s>, as RoBERTa's has; choose that of RoBERTa"
+        )
 
     def numbers(text: Text) -> list[int]:
         inner = tokenizer.encode(" ".join(text), add_special_tokens=False).ids
@@ -94,7 +104,9 @@ class TokenRows(FileOrSimulation[Supervised]):
     @model_validator(mode="after")
     def _room_for_marks(self) -> TokenRows:
         if self.tokenizer is not None and self.length is not None and self.length < 3:
-            raise ValueError(f"length: {self.length} leaves no room between a tokenizer's two marks; use 3 or more")
+            raise ValueError(
+                f"length: {self.length} leaves no room between a tokenizer's two marks; use 3 or more"
+            )
         return self
 
     def identity(self, data_dir: Path, offline: bool) -> str:
@@ -107,22 +119,32 @@ class TokenRows(FileOrSimulation[Supervised]):
         return super().identity(data_dir, offline)
 
     def numbering(self, texts: list[Text]) -> tuple[Callable[[Text], Sequence[int]], int]:
-        """What makes numbers of a text: the words of those that are learnt from, or a tokenizer; and how many there are."""
+        """Return a function from a text to token numbers, and how many numbers exist.
+
+        The numbers come from the words of the training texts, or from a tokenizer.
+        """
         if self.tokenizer is not None:
             return subwords(self.tokenizer, self.length, self.keep)
         words = vocabulary_of(texts, self.n_words)
 
         def numbers(text: Text) -> list[int]:
-            return [words.get(word, UNKNOWN) for word in truncate_items(text, self.length, self.keep)]
+            return [
+                words.get(word, UNKNOWN) for word in truncate_items(text, self.length, self.keep)
+            ]
 
         return numbers, FIRST + len(words)
 
     def problem(
-        self, train: tuple[list[Text], list[int]], test: tuple[list[Text], list[int]], rng: Rng, setting: Setting
+        self,
+        train: tuple[list[Text], list[int]],
+        test: tuple[list[Text], list[int]],
+        rng: Rng,
+        setting: Setting,
     ) -> Supervised:
         """Texts and labels to learn from, ``n_train`` of them at random, and to test on."""
         chosen = torch.randperm(len(train[0]), generator=rng.data)[: self.n_train].tolist()
-        texts, labels = [train[0][i] for i in chosen], [train[1][i] for i in chosen]
+        texts = [train[0][i] for i in chosen]
+        labels = [train[1][i] for i in chosen]
         numbers, size = self.numbering(texts)
 
         def batch(texts: list[Text], labels: list[int]) -> Batch:

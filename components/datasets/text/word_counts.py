@@ -20,17 +20,24 @@ from components.registry import register
 
 @register("dataset", "word_counts")
 class WordCounts(Dataset[Corpus]):
-    """Texts as counts of the words of their training documents: the SMS Spam Collection, or the polarity dataset of reviews.
+    """Texts as word counts: the SMS Spam Collection, or the polarity dataset of reviews.
 
-    Words are runs of two or more letters or digits, in lower case.  The vocabulary is made of the training documents alone:
-    those that at least ``min_documents`` and at most ``max_share`` of them hold, stop words apart, the ``n_words`` most
-    frequent.  Words of held-out documents that are not in it are passed over; their number is told.  A document of which
-    nothing is left stays, empty.  Repeated hold-out as in ``sms_spam``.  Where the file cannot be had a simulated corpus,
-    ``sms-sim`` or ``reviews-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline`` is error.
+    Words are runs of two or more letters or digits, in lower case.  The vocabulary comes
+    only from the training documents: the ``n_words`` most frequent of the words that occur
+    in at least ``min_documents`` and in at most ``max_share`` of them, without stop words.
+    Words of held-out documents outside the vocabulary are skipped; their number is
+    reported.  A document without remaining words is kept, empty.  Repeated hold-out as in
+    ``sms_spam``.  Where the file is unavailable a simulated corpus, ``sms-sim`` or
+    ``reviews-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline`` is
+    error.
 
-    Raises DataUnavailable (a file that cannot be had), DamagedFile (a file whose checksum does not fit).
+    Raises:
+        DataUnavailable: the file cannot be had.
+        DamagedFile: the checksum of the file does not fit.
 
-    Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3; Pang and Lee (2004), section 3 (reviews)."""
+    Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3; Pang and Lee (2004),
+    section 3 (reviews).
+    """
 
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values | None] = "count"
@@ -48,7 +55,14 @@ class WordCounts(Dataset[Corpus]):
     @property
     def file(self) -> MailFile:
         if self.corpus == "sms_spam":
-            return MailFile("sms_spam", SmsSpam.stand_in, SmsSpam.text, SmsSpam.packed, self.simulated, self.offline)
+            return MailFile(
+                "sms_spam",
+                SmsSpam.stand_in,
+                SmsSpam.text,
+                SmsSpam.packed,
+                self.simulated,
+                self.offline,
+            )
         return MailFile("reviews", "reviews-sim", REVIEWS, REVIEWS, self.simulated, self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:

@@ -1,1 +1,1 @@
-"""Checks of what a run's posterior predicts."""
+"""Checks of the predictions of a run's posterior."""

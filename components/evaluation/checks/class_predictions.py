@@ -22,10 +22,14 @@ LOGITS = "outputs are logits, no probabilities"
 
 
 def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) -> list[Check]:
-    """Of the predictions at the test rows, which ``score`` has just asked for; none where labels are real.
+    """Checks of the class predictions at the test rows; empty where labels are real.
+
+    Reuses the predictions of ``score``.
 
     Args:
-        declared: it was said what the model's outputs are, so that only sums of one speak against it."""
+        declared: the type of the model's outputs was declared, so that only rows that sum
+            to one contradict it.
+    """
     found = [
         (label, split, predictive)
         for label, split, one, streams in _each(problem, posterior, rng)
@@ -38,11 +42,15 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
     return [_worst(classes), _worst(logits)]
 
 
-def _each(problem: Problem, posterior: object, rng: Rng) -> Iterator[tuple[str, Supervised, object, Rng]]:
-    """Every posterior of a run, of what it is, and its problem and streams."""
+def _each(
+    problem: Problem, posterior: object, rng: Rng
+) -> Iterator[tuple[str, Supervised, object, Rng]]:
+    """Every posterior of a run with its label, problem and streams."""
     if isinstance(problem, SupervisedReplicates) and isinstance(posterior, Sequence):
         for r, (split, one) in enumerate(zip(problem.splits, posterior, strict=True)):
-            yield from _variants(f" of replicate {r + 1}" if problem.replicates > 1 else "", split, one, rng.of(r))
+            yield from _variants(
+                f" of replicate {r + 1}" if problem.replicates > 1 else "", split, one, rng.of(r)
+            )
     elif isinstance(problem, Supervised):
         yield from _variants("", problem, posterior, rng)
 
@@ -67,11 +75,17 @@ def _predict(problem: Supervised, posterior: object, rng: Rng) -> Categorical | 
 
 def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Check:
     """False where every row of a task is given one class and its labels are of several."""
-    guess, told, checked = predictive.guess, [], 0  # [B, T]
+    guess = predictive.guess
+    told = []
+    checked = 0  # [B, T]
     for t in range(problem.n_tasks):
         labels = problem.test.y[problem.test.mask[:, t], t]
         counts = labels.unique(return_counts=True)[1]
-        if len(labels) < limits.LABELS or len(counts) < 2 or int(counts.max()) > limits.LARGEST_CLASS * len(labels):
+        if (
+            len(labels) < limits.LABELS
+            or len(counts) < 2
+            or int(counts.max()) > limits.LARGEST_CLASS * len(labels)
+        ):
             continue
         checked += 1
         if len(classes := guess[:, t].unique()) == 1:
@@ -87,20 +101,28 @@ def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Chec
         )
     used = f"{len(guess.unique())} of {problem.n_classes} classes"
     return Check(
-        ONE_CLASS, not told, f"{told[0]}; the model has learnt nothing, or its outputs are no logits" if told else used
+        ONE_CLASS,
+        not told,
+        f"{told[0]}; the model has learnt nothing, or its outputs are no logits" if told else used,
     )
 
 
 def _logits(label: str, predictive: Categorical, declared: bool) -> Check:
-    """False where logits look like probabilities; a class whose logit is always 0 is that of log odds."""
+    """Check that fails if logits look like probabilities.
+
+    A class with a logit that is always 0 indicates log odds, not probabilities.
+    """
     look = likeness(predictive.logits)
     constant = bool((predictive.logits == 0).all(0).all(0).any())
     if look == "sums to one" or (look == "in [0, 1]" and not declared and not constant):
         says = "every row sums to one" if look == "sums to one" else "all of them lie in [0, 1]"
         return Check(
-            LOGITS, False, f"{says}{label}; give their logarithms, or set model.outputs=probabilities where it is a key"
+            LOGITS,
+            False,
+            f"{says}{label}; give their logarithms, or set model.outputs=probabilities where it is a key",
         )
-    low, high = float(predictive.logits.min()), float(predictive.logits.max())
+    low = float(predictive.logits.min())
+    high = float(predictive.logits.max())
     return Check(LOGITS, True, f"{low:.3g} … {high:.3g}")
 
 

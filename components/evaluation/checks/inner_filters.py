@@ -1,4 +1,4 @@
-"""Whether the particle filters that estimate the likelihood of parameters have collapsed."""
+"""Check for collapse of the particle filters that estimate parameters' likelihood."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from components.evaluation import limits
 
 
 def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
-    """Fails where most draws, by weight, had their likelihood from a filter of which one particle carried half of the weight.
+    """Check that fails if the filters of most draws, by weight, have collapsed.
 
-    The estimate log Ẑ of such a filter varies by many nats from pass to pass: a chain stays where it was too high, and weights
-    of parameters follow the noise.  Nothing of draws that no filter judged."""
+    A filter has collapsed if one particle carried half of the weight.  Its estimate log Ẑ
+    varies by many nats from pass to pass: a chain stays where the estimate was too high,
+    and weights of parameters follow the noise.  Empty for draws without a filter.
+    """
     ess = draws.stats.get("filter_ess")
     if ess is None or not ess.numel():
         return []
@@ -22,5 +24,9 @@ def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
     told = f"{100 * float(lost):.3g} % of the draws have a filter whose ESS falls below {limits.LEAST_ESS:g}"
     told += f"; the median of their smallest ESS is {float(ess.median()):.3g}"
     passed = float(lost) <= 0.5
-    told += "" if passed else "; raise inference.filter.particles, or check the prior and the scale of the data"
+    told += (
+        ""
+        if passed
+        else "; raise inference.filter.particles, or check the prior and the scale of the data"
+    )
     return [Check("the inner filters have not collapsed", passed, told)]

@@ -26,7 +26,8 @@ def examine_model(model: object, problem: Supervised, where: str) -> None:
         Misfit: a row is answered by others, its input is changed, or its logits are probabilities."""
     if problem.target == "real":
         return
-    x, generator = spaced_rows(problem.train.x), torch.Generator(problem.train.x.device).manual_seed(0)
+    x = spaced_rows(problem.train.x)
+    generator = torch.Generator(problem.train.x.device).manual_seed(0)
     try:
         probe = copy.deepcopy(model)
         with torch.no_grad():
@@ -41,7 +42,9 @@ def examine_model(model: object, problem: Supervised, where: str) -> None:
         )
 
 
-def _answer(model: object, x: torch.Tensor, where: str, generator: torch.Generator) -> Predictive | None:
+def _answer(
+    model: object, x: torch.Tensor, where: str, generator: torch.Generator
+) -> Predictive | None:
     if isinstance(model, nn.Module) and isinstance(model, Network):
         model.train(False)
         check_rows(model, x, where)

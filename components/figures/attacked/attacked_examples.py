@@ -31,7 +31,8 @@ def attacked_examples_figure(
     """Three rows of images: clean, perturbation (red: more, blue: less), attacked; wrong predictions in colour."""
     n = len(x)
     figure, axes = new_figure(3, n, width=1.2, height=1.35)
-    low, high = float(x.min()), float(x.max())
+    low = float(x.min())
+    high = float(x.max())
     delta = attacked - x
     largest = max(float(delta.abs().max()), 1e-12)
     for i in range(n):
@@ -53,6 +54,7 @@ def attacked_examples_figure(
     for row, name in enumerate(("clean", "added", "attacked")):
         axes[row * n].set_ylabel(name)
     figure.suptitle(
-        f"{attacker}, ε = {eps:g}; above each image the class it is taken for, wrong ones in red", fontsize=9
+        f"{attacker}, ε = {eps:g}; above each image the class it is taken for, wrong ones in red",
+        fontsize=9,
     )
     return figure

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def error_curve_figure(sizes: list[float], errors: Tensor, random: Tensor, name: str, trusted: bool) -> Figure:
+def error_curve_figure(
+    sizes: list[float], errors: Tensor, random: Tensor, name: str, trusted: bool
+) -> Figure:
     """Mean errors over replicates with the range of 90 % of them, under the attack and under random signs of the same size;
     the line is at twice the unattacked error.  Errors [S, R]."""
     figure, (axis,) = new_figure(1, 1, width=6.0, height=3.6)
@@ -25,13 +27,19 @@ def error_curve_figure(sizes: list[float], errors: Tensor, random: Tensor, name:
         low, high = np.quantile(found, (0.05, 0.95), axis=1)
         axis.plot(sizes, found.mean(1), style, color=colour, label=label)
         axis.fill_between(sizes, low, high, color=colour, alpha=0.15, lw=0)
-    axis.axhline(2 * float(errors[0].mean()), color="black", ls=":", lw=1, label="twice the unattacked error")
+    axis.axhline(
+        2 * float(errors[0].mean()), color="black", ls=":", lw=1, label="twice the unattacked error"
+    )
     axis.set(
         xlabel="budget ε, in standard deviations of the observation noise",
         ylabel=f"{name.upper()} of the states",
         yscale="log",
     )
     axis.legend()
-    axis.set_title("Security evaluation curve" if trusted else "A sanity check failed: see the table attack_checks",
-                   color="black" if trusted else PALETTE[1])  # fmt: skip
+    axis.set_title(
+        "Security evaluation curve"
+        if trusted
+        else "A sanity check failed: see the table attack_checks",
+        color="black" if trusted else PALETTE[1],
+    )
     return figure

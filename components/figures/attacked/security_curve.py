@@ -21,9 +21,20 @@ def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> F
     members = [str(column) for column in rows if str(column).startswith("accuracy/")]
     for i, column in enumerate(members):
         left.plot(
-            eps, rows[column], ".-", color=MEMBERS[i % len(MEMBERS)], lw=1, label=column.removeprefix("accuracy/")
+            eps,
+            rows[column],
+            ".-",
+            color=MEMBERS[i % len(MEMBERS)],
+            lw=1,
+            label=column.removeprefix("accuracy/"),
         )
-    left.plot(eps, rows["accuracy"], "o-", color=PALETTE[1], label=attacker.replace("_", " ") if members else attacker)
+    left.plot(
+        eps,
+        rows["accuracy"],
+        "o-",
+        color=PALETTE[1],
+        label=attacker.replace("_", " ") if members else attacker,
+    )
     left.plot(eps, rows["random_accuracy"], "s--", color=PALETTE[7], label="random noise")
     left.plot(
         eps,
@@ -34,11 +45,22 @@ def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> F
     )
     if "undefended_accuracy" in rows:
         left.plot(
-            eps, rows["undefended_accuracy"], "^-", color=PALETTE[0], label=f"undefended, at which {attacker} aims"
+            eps,
+            rows["undefended_accuracy"],
+            "^-",
+            color=PALETTE[0],
+            label=f"undefended, at which {attacker} aims",
         )
-    left.set(xlabel="attack strength ε", ylabel="accuracy", ylim=(-0.02, 1.02), title="Security evaluation curve")
+    left.set(
+        xlabel="attack strength ε",
+        ylabel="accuracy",
+        ylim=(-0.02, 1.02),
+        title="Security evaluation curve",
+    )
     if members:  # more lines than fit beside the curves
-        figure.legend(loc="outside lower center", ncol=4, handles=left.get_legend_handles_labels()[0])
+        figure.legend(
+            loc="outside lower center", ncol=4, handles=left.get_legend_handles_labels()[0]
+        )
     else:
         left.legend()
     right.plot(eps, -rows["log_likelihood"], "o-", color=PALETTE[0], label="NLPP of the true label")

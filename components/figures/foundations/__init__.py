@@ -1,1 +1,1 @@
-"""Figures of what the foundations say of statistics."""
+"""Figures of the statistical foundations."""

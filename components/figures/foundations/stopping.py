@@ -1,4 +1,4 @@
-"""What stopping rules do to intervals and tests."""
+"""Effect of stopping rules on intervals and tests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class Stopping(Protocol):
     @property
     def posterior_null(self) -> float: ...
 
-    def coverage(self, kind: str, rule: Any) -> tuple[Any, Any]: ...  # with standard errors; over the prior, at θ₀, …
+    # with standard errors; over the prior, at θ₀, …
+    def coverage(self, kind: str, rule: Any) -> tuple[Any, Any]: ...
 
     def exact_coverage(self, kind: str, rule: Any) -> list[float]: ...
 
@@ -73,13 +74,26 @@ def stopping(report: Stopping) -> Figure:
         at = np.arange(len(report.rules)) + 0.17 * (c - 1.5)
         found = [report.coverage(kind, rule) for rule in report.rules]
         share, error = (np.array([pair[which][place] for pair in found]) for which in (0, 1))
-        left.errorbar(at, share, yerr=2 * error, fmt="o", ms=4, capsize=2, color=colour, label=label)
-        left.plot(at, [report.exact_coverage(kind, rule)[place] for rule in report.rules], "_", ms=14, color=colour)
+        left.errorbar(
+            at, share, yerr=2 * error, fmt="o", ms=4, capsize=2, color=colour, label=label
+        )
+        left.plot(
+            at,
+            [report.exact_coverage(kind, rule)[place] for rule in report.rules],
+            "_",
+            ms=14,
+            color=colour,
+        )
     left.axhline(report.level, ls="--", lw=1, color=PALETTE[7])
     left.set_xticks(
-        range(len(report.rules)), [LABELS[r].replace("until ", "until\n", 1) for r in report.rules], fontsize=8
+        range(len(report.rules)),
+        [LABELS[r].replace("until ", "until\n", 1) for r in report.rules],
+        fontsize=8,
     )
-    left.set(ylabel="share of intervals that hold θ", title=f"Coverage of {report.level:.0%} intervals (bars: exact)")
+    left.set(
+        ylabel="share of intervals that hold θ",
+        title=f"Coverage of {report.level:.0%} intervals (bars: exact)",
+    )
     left.legend(fontsize=8)
 
     simulated, exact = report.error_by_most()
@@ -89,14 +103,19 @@ def stopping(report: Stopping) -> Figure:
     middle.plot(shown, simulated[shown], "o", ms=4, color=PALETTE[1], label="simulated")
     middle.axhline(report.alpha, ls="--", lw=1, color=PALETTE[7], label="α")
     middle.set(
-        xscale="log", xlabel="N, the most tosses", ylabel="P(p < α at some n ≤ N | θ₀)", title="Tossing until p < α"
+        xscale="log",
+        xlabel="N, the most tosses",
+        ylabel="P(p < α at some n ≤ N | θ₀)",
+        title="Tossing until p < α",
     )
     middle.set_ylim(bottom=0)
     middle.legend(fontsize=8)
 
     (a, b), theta = report.beta, np.linspace(0, 1, 400)
     with np.errstate(divide="ignore"):
-        log_density = special.xlogy(a - 1, theta) + special.xlog1py(b - 1, -theta) - special.betaln(a, b)
+        log_density = (
+            special.xlogy(a - 1, theta) + special.xlog1py(b - 1, -theta) - special.betaln(a, b)
+        )
     density = np.exp(log_density)
     right.plot(theta, density, color=PALETTE[0])
     below = theta <= report.null

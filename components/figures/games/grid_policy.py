@@ -1,4 +1,4 @@
-"""What a decision maker would do, and expects, in every cell of a grid world."""
+"""Policy and expected value of a decision maker in every cell of a grid world."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def grid_policy(
     ``moves`` are (down, right) of each action; ``ends``, the cells where an episode ends, have neither."""
     device = game.environment.device
     psi = torch.stack(
-        [play.values_at(torch.full((game.replicates,), s, device=device)) for s in range(rows * columns)]
+        [
+            play.values_at(torch.full((game.replicates,), s, device=device))
+            for s in range(rows * columns)
+        ]
     ).cpu()  # [S, R, A]
     best = (psi == psi.amax(-1, keepdim=True)).double()
     share = (best / best.sum(-1, keepdim=True)).mean(1)  # equal maxima share an arrow  # [S, A]
@@ -43,13 +46,26 @@ def grid_policy(
         for column in range(columns):
             if (row, column) in ends:
                 axis.text(
-                    column, row, f"target {list(ends).index((row, column)) + 1}", ha="center", va="center", fontsize=8
+                    column,
+                    row,
+                    f"target {list(ends).index((row, column)) + 1}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
                 )
                 continue
             for (down, right), p in zip(moves, share[columns * row + column].tolist(), strict=True):
                 if p > 0.02:
-                    axis.annotate("", (column + 0.45 * p * right, row + 0.45 * p * down), (column, row),
-                                  arrowprops={"arrowstyle": "-|>", "color": PALETTE[1], "lw": 1.5})  # fmt: skip
-    axis.set(xticks=[], yticks=[], title=f"greedy moves of {game.replicates} replicate{'s' * (game.replicates > 1)}")
+                    axis.annotate(
+                        "",
+                        (column + 0.45 * p * right, row + 0.45 * p * down),
+                        (column, row),
+                        arrowprops={"arrowstyle": "-|>", "color": PALETTE[1], "lw": 1.5},
+                    )
+    axis.set(
+        xticks=[],
+        yticks=[],
+        title=f"greedy moves of {game.replicates} replicate{'s' * (game.replicates > 1)}",
+    )
     axis.grid(False)
     return {"grid_policy": figure}

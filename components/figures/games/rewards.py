@@ -25,7 +25,9 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
         episode = torch.arange(rewards.shape[1] - smooth.shape[1] + 1, rewards.shape[1] + 1)
         if len(smooth) > 1:
             low, high = smooth.quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0)
-            axes.fill_between(episode.numpy(), low.numpy(), high.numpy(), color=colour, alpha=0.2, linewidth=0)
+            axes.fill_between(
+                episode.numpy(), low.numpy(), high.numpy(), color=colour, alpha=0.2, linewidth=0
+            )
         axes.plot(episode.numpy(), smooth.mean(0).numpy(), color=colour, label=label)
     axes.set_xlabel("episode")
     axes.set_ylabel(f"reward, mean of {min(window, rewards.shape[1])} episodes")
@@ -34,11 +36,17 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
 
 
 def draw(game: GameOnShow, play: Played) -> dict[str, Figure]:
-    """Rewards in one run: the decision maker's, those of her opponents, and social utility where it is not 0 throughout."""
+    """Rewards in one run: the decision maker's, the opponents' and the social utility.
+
+    Social utility is omitted if it is 0 throughout.
+    """
     curves = {"decision maker": play.rewards}
     if play.beside.numel():
         theirs = play.beside[:-1]
-        curves |= {f"opponent {m + 1}" if len(theirs) > 1 else "opponent": theirs[m] for m in range(len(theirs))}
+        curves |= {
+            f"opponent {m + 1}" if len(theirs) > 1 else "opponent": theirs[m]
+            for m in range(len(theirs))
+        }
         if bool(play.beside[-1].any()):
             curves["social utility"] = play.beside[-1]
     return {"rewards": reward_curves(curves, game.window)}

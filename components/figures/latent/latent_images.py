@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GAP = 1  # pixels between two images
-SHOWN, SAMPLES = 20, 64
+SHOWN = 20
+SAMPLES = 64
 SIDE = 15  # decoded images along each axis of the latent plane
 
 
 class ImageSet(Protocol):
-    """What these figures read of a problem."""
+    """Attributes of a problem that these figures use."""
 
     test: Rows | Words
     test_classes: Tensor | None  # [N]
@@ -34,9 +35,12 @@ def mosaic(images: Tensor, columns: int, shape: tuple[int, ...]) -> Any:
     """Images [n, …] side by side as one array [H, W], row by row, with gaps of NaN, which are drawn blank."""
     height, width = shape[-2:]
     rows = math.ceil(len(images) / columns)
-    out = torch.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP), torch.nan, dtype=torch.float64)
+    out = torch.full(
+        (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP), torch.nan, dtype=torch.float64
+    )
     for i, image in enumerate(images.detach().cpu().double().reshape(len(images), height, width)):
-        top, left = (height + GAP) * (i // columns), (width + GAP) * (i % columns)
+        top = (height + GAP) * (i // columns)
+        left = (width + GAP) * (i % columns)
         out[top : top + height, left : left + width] = image
     return out.numpy()
 
@@ -59,7 +63,8 @@ def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str,
 
     Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder and a decoder."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None
-    shape, test = problem.image_shape, problem.test
+    shape = problem.image_shape
+    test = problem.test
     if shape is None or len(shape) != 2 or not isinstance(test, Rows):
         return {}
     if not isinstance(module, LatentVariable) or not isinstance(module, Decoder):
@@ -68,7 +73,9 @@ def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str,
     with torch.no_grad():
         decoded = module.decode(module.encode(few)[0])
     columns = SHOWN // 2
-    pairs = [images[start : start + columns] for start in (0, columns) for images in (few.x, decoded)]
+    pairs = [
+        images[start : start + columns] for start in (0, columns) for images in (few.x, decoded)
+    ]
     pairs = [images for images in pairs if len(images)]
     width, height = _inches(columns, len(pairs))
     figure, axes = new_figure(len(pairs), 1, width=width, height=height / len(pairs))
@@ -80,9 +87,11 @@ def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str,
 
 
 def prior_samples(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
-    """E[x|z] of 64 draws z from the prior, the same noise whatever the model.
+    """E[x|z] of 64 draws z from the prior, with the same noise for all models.
 
-    Nothing is drawn unless rows are images of one channel and the posterior's module is a decoder."""
+    Nothing is drawn unless rows are images of one channel and the posterior's module is a
+    decoder.
+    """
     module = posterior.module if isinstance(posterior, HoldsModule) else None
     shape = problem.image_shape
     if shape is None or len(shape) != 2 or not isinstance(module, Decoder):
@@ -106,17 +115,25 @@ def latent_plane(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Fi
 
     Source: Kingma and Welling (2014), Fig 4."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None
-    shape, test = problem.image_shape, problem.test
+    shape = problem.image_shape
+    test = problem.test
     if shape is None or len(shape) != 2 or not isinstance(test, Rows):
         return {}
-    if not isinstance(module, LatentVariable) or not isinstance(module, Decoder) or module.latent_dim != 2:
+    if (
+        not isinstance(module, LatentVariable)
+        or not isinstance(module, Decoder)
+        or module.latent_dim != 2
+    ):
         return {}
     from matplotlib import colormaps
 
-    quantiles = torch.special.ndtri((torch.arange(SIDE, dtype=torch.float64) + 0.5) / SIDE).to(test.x)
+    quantiles = torch.special.ndtri((torch.arange(SIDE, dtype=torch.float64) + 0.5) / SIDE).to(
+        test.x
+    )
     across, down = torch.meshgrid(quantiles, quantiles.flip(0), indexing="xy")
     with torch.no_grad():
-        images = module.decode(torch.stack([across, down], -1).flatten(0, 1))  # row by row, from the top
+        # row by row, from the top
+        images = module.decode(torch.stack([across, down], -1).flatten(0, 1))
         means = module.encode(test)[0].cpu()  # [B, 2]
     figure, (left, right) = new_figure(1, 2, width=4.6, height=4.7)
     show(left, mosaic(images, SIDE, shape))
@@ -130,9 +147,13 @@ def latent_plane(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Fi
         colours = colormaps["tab10"]
         for c in classes.unique().tolist():
             here = means[classes == c]
-            right.scatter(here[:, 0], here[:, 1], s=8, linewidth=0, color=colours(c % 10), label=f"{c}")
+            right.scatter(
+                here[:, 0], here[:, 1], s=8, linewidth=0, color=colours(c % 10), label=f"{c}"
+            )
         figure.legend(loc="outside right center", fontsize=8, markerscale=1.8, frameon=False)
     reach = max(3.0, 1.05 * float(means.abs().max()))
-    right.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel=r"$z_1$", ylabel=r"$z_2$")
+    right.set(
+        xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel=r"$z_1$", ylabel=r"$z_2$"
+    )
     right.set_title("means of q(z|x), held-out images", fontsize=9)
     return {"latent_plane": figure}

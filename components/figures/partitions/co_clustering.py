@@ -35,9 +35,12 @@ class Partitioned(Protocol):
 def co_clustering(report: Partitioned) -> Figure:
     """Probability that two rows share a cluster, rows by the partition chosen; number of clusters by chain; the partition."""
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
-    chosen, x = report.bayes_action, report.x.cpu().numpy()
+    chosen = report.bayes_action
+    x = report.x.cpu().numpy()
     order = np.lexsort((x[:, 0], chosen))
-    image = left.imshow(report.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
+    image = left.imshow(
+        report.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest"
+    )
     for edge in np.flatnonzero(np.diff(chosen[order])) + 0.5:
         left.axhline(edge, color=PALETTE[1], lw=0.7)
         left.axvline(edge, color=PALETTE[1], lw=0.7)
@@ -50,11 +53,14 @@ def co_clustering(report: Partitioned) -> Figure:
     for chain in sizes:
         middle.plot(k, [(chain == n).mean() for n in k], color=PALETTE[7], lw=0.8, alpha=0.7)
     middle.bar(k, [(sizes == n).mean() for n in k], color=PALETTE[0], alpha=0.8)
-    middle.set(xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)")
+    middle.set(
+        xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)"
+    )
 
     across = x[:, 1] if x.shape[1] > 1 else np.zeros(len(x))
     for c in range(int(chosen.max()) + 1):
-        colour, marker = PALETTE[c % len(PALETTE)], "os^Dv"[c // len(PALETTE) % 5]
+        colour = PALETTE[c % len(PALETTE)]
+        marker = "os^Dv"[c // len(PALETTE) % 5]
         right.plot(x[chosen == c, 0], across[chosen == c], marker, ms=4, color=colour, alpha=0.8)
     words = {"binder": "Binder's loss", "variation": "variation of information"}
     right.set(

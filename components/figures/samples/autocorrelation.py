@@ -19,16 +19,20 @@ FEWEST_DRAWS = 10
 
 
 def autocorrelation(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
-    """A panel per parameter: autocorrelation against the lag in kept draws, thin lines single chains, the thick one their mean.
+    """Autocorrelation against the lag in kept draws, a panel per parameter.
 
-    Each chain is centred at its own mean: chains that disagree are seen in the rank plot, not here.  The dashed lines are
-    ±1.96/√(CN), within which the mean of independent draws stays.  A chain that stands still has none.  Weighted draws
-    are no chains: nothing is drawn."""
+    Thin lines are single chains, the thick one their mean.  Each chain is centred at its
+    own mean: chains that disagree are visible in the rank plot, not here.  The dashed lines
+    are ±1.96/√(CN), within which the mean of independent draws stays.  A chain that does
+    not move has no autocorrelation.  Weighted draws are not chains: nothing is drawn.
+    """
     panels = parameters(problem, draws)
-    chains, n = draws.n_chains, draws.n_draws
+    chains = draws.n_chains
+    n = draws.n_draws
     if not panels or n < FEWEST_DRAWS or draws.log_weights is not None:
         return {}
-    from arviz_stats.base import array_stats  # here: it takes a second, and only the end of a run needs it
+    # here: it takes a second, and only the end of a run needs it
+    from arviz_stats.base import array_stats
 
     lags = min(n // 2, MOST_LAGS)
     columns = min(len(panels), 4)
@@ -41,9 +45,12 @@ def autocorrelation(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str
         moving = values.numpy()[values.numpy().std(1) > 0]
         axis.axhline(0, color="0.35", linewidth=0.8)
         for side in (-1, 1):
-            axis.axhline(side * 1.96 / math.sqrt(chains * n), color="0.35", linewidth=0.8, linestyle="--")
+            axis.axhline(
+                side * 1.96 / math.sqrt(chains * n), color="0.35", linewidth=0.8, linestyle="--"
+            )
         if len(moving):
-            correlation = np.asarray(array_stats.autocorr(moving, axis=-1))[:, : lags + 1]  # [C, lags + 1]
+            # [C, lags + 1]
+            correlation = np.asarray(array_stats.autocorr(moving, axis=-1))[:, : lags + 1]
             axis.plot(correlation.T, color=PALETTE[0], linewidth=0.5, alpha=0.4)
             axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8)
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))

@@ -79,13 +79,16 @@ def evolution(
         figure.supxlabel(label, fontsize=9)
         if exact:
             figure.legend(
-                handles=[Line2D([], [], color=DARK, lw=1.0, label=known)], loc="outside lower right", fontsize=8
+                handles=[Line2D([], [], color=DARK, lw=1.0, label=known)],
+                loc="outside lower right",
+                fontsize=8,
             )
         return figure
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
-    wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT  # beside a single panel they would leave it no room
+    # beside a single panel they would leave it no room
+    wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT
     if len(metrics) == 1 and (band or wide):
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
@@ -101,7 +104,8 @@ def axis_words(metric: str, words: Mapping[str, str]) -> str:
 
 def band_of(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
     """Mean over the replicates of one method, and where their central 90 % begin and end, by step."""
-    last = own.drop_duplicates(["replicate", "step"], keep="last")  # the end of a replicate is an evaluation too
+    # the end of a replicate is an evaluation too
+    last = own.drop_duplicates(["replicate", "step"], keep="last")
     of_step = last.groupby("step")["value"]
     return of_step.mean(), of_step.quantile(0.05), of_step.quantile(0.95)
 
@@ -110,6 +114,11 @@ def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
     """``band_of``, drawn."""
     mean, low, high = band_of(own)
     ax.fill_between(
-        low.index.to_numpy(float), low.to_numpy(float), high.to_numpy(float), color=look["color"], alpha=0.2, lw=0
+        low.index.to_numpy(float),
+        low.to_numpy(float),
+        high.to_numpy(float),
+        color=look["color"],
+        alpha=0.2,
+        lw=0,
     )
     ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=1.6)

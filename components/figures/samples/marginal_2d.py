@@ -1,4 +1,7 @@
-"""Draws over the plane of two parameters of a target of any dimension, beside the regions that should hold them."""
+"""Draws in the plane of two parameters of a target of any dimension.
+
+The regions that should hold the draws are shown too.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ EXACT_DRAWS = 20_000
 Sampler = Callable[[int, torch.Generator], Tensor]
 
 
-def highest_density(log_marginal: Callable[[Tensor], Tensor], exact: Sampler, like: Tensor) -> list[float]:
+def highest_density(
+    log_marginal: Callable[[Tensor], Tensor], exact: Sampler, like: Tensor
+) -> list[float]:
     """Thresholds of log π above which lie the smallest regions of each of the masses LEVELS.
 
     log π of a draw of π exceeds the threshold with just that probability: quantiles of exact draws, which resolve what a
@@ -43,9 +48,11 @@ def marginal_2d(
             return {}
         values = draws.values[..., :2]  # [C, N, 2]
         x, y = (
-            torch.linspace(low, high, GRID, device=values.device, dtype=values.dtype) for low, high in problem.box[:2]
+            torch.linspace(low, high, GRID, device=values.device, dtype=values.dtype)
+            for low, high in problem.box[:2]
         )
-        log_density = log_marginal(torch.cartesian_prod(x, y)).reshape(GRID, GRID).T  # row: second parameter
+        # row: second parameter
+        log_density = log_marginal(torch.cartesian_prod(x, y)).reshape(GRID, GRID).T
         thresholds = highest_density(log_marginal, exact, values)
         at = log_marginal(values.flatten(0, 1))
         held = ", ".join(
@@ -66,7 +73,12 @@ def marginal_2d(
             linewidths=0.9,
             linestyles="solid",
         )
-        axis.set(xlabel=problem.names[0], ylabel=problem.names[1], xlim=problem.box[0], ylim=problem.box[1])
+        axis.set(
+            xlabel=problem.names[0],
+            ylabel=problem.names[1],
+            xlim=problem.box[0],
+            ylim=problem.box[1],
+        )
         axis.set_title(f"draws: {held}", fontsize=9)
         return {"marginal": figure}
 

@@ -34,10 +34,12 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
         values = values.repeat_interleave(counts.flatten(), 0)
         bad = torch.zeros(len(values), dtype=torch.bool)
     rows = torch.linspace(0, len(values) - 1, min(MOST_POINTS, len(values))).round().long()
-    dots, crosses = values[rows], values[bad]
+    dots = values[rows]
+    crosses = values[bad]
     d = len(shown)
     figure, axes = new_figure(d, d, width=2.0 if d > 2 else 2.8, height=1.9 if d > 2 else 2.6)
-    low, high = values.amin(0), values.amax(0)
+    low = values.amin(0)
+    high = values.amax(0)
     reach = 0.04 * (high - low).clamp_min(1e-12)
     for i in range(d):
         for j in range(d):
@@ -53,13 +55,26 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
                 axis.set_title(shown[i][0], fontsize=9)
             else:
                 axis.set_ylim(float(low[i] - reach[i]), float(high[i] + reach[i]))
-                axis.scatter(dots[:, j], dots[:, i], s=4, alpha=0.35, color=PALETTE[0], linewidth=0, rasterized=True)
-                axis.scatter(crosses[:, j], crosses[:, i], s=16, color=PALETTE[1], marker="x", linewidth=1)
+                axis.scatter(
+                    dots[:, j],
+                    dots[:, i],
+                    s=4,
+                    alpha=0.35,
+                    color=PALETTE[0],
+                    linewidth=0,
+                    rasterized=True,
+                )
+                axis.scatter(
+                    crosses[:, j], crosses[:, i], s=16, color=PALETTE[1], marker="x", linewidth=1
+                )
                 if j == 0:
                     axis.set_ylabel(shown[i][0], fontsize=9)
             if i == d - 1:
                 axis.set_xlabel(shown[j][0], fontsize=9)
     n = int(bad.sum())
-    said = [part(problem, draws, d), f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else ""]
+    said = [
+        part(problem, draws, d),
+        f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else "",
+    ]
     figure.suptitle(", ".join(s for s in said if s), fontsize=10)
     return {"pairs": figure}

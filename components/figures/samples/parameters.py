@@ -14,7 +14,7 @@ MOST = 12  # parameters in one figure
 
 
 class KnownMoments(Protocol):
-    """A problem whose parameters have names, and moments where they are known."""
+    """A problem with named parameters, and moments where they are known."""
 
     @property
     def names(self) -> list[str]: ...
@@ -44,7 +44,9 @@ def parameter_names(problem: KnownMoments | None, draws: HoldsDraws) -> list[str
     return draws.names or (problem.names if problem is not None else [])
 
 
-def parameters(problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST) -> list[tuple[str, int, Tensor]]:
+def parameters(
+    problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST
+) -> list[tuple[str, int, Tensor]]:
     """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no names.
 
     Where there are more, those that mix worst (smallest bulk ESS) are the ones to look at; they keep their order."""

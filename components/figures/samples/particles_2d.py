@@ -1,4 +1,4 @@
-"""Where the chains of a two-dimensional target began and where they went (Gallego Fig. 2.4)."""
+"""Start and end of the chains of a two-dimensional target (Gallego Fig. 2.4)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,13 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     if problem.dim != 2 or draws.n_draws == 0:
         return {}
     like = draws.draws
-    axes_of = [torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype) for low, high in problem.box]
+    axes_of = [
+        torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype)
+        for low, high in problem.box
+    ]
     points = torch.cartesian_prod(*axes_of)
-    density = problem.log_density(points).exp().reshape(GRID, GRID).T.cpu()  # row: second coordinate
+    # row: second coordinate
+    density = problem.log_density(points).exp().reshape(GRID, GRID).T.cpu()
     x, y = (a.cpu() for a in axes_of)
 
     figure, axes = new_figure(1, 3, width=3.6, height=4.3, sharex=True, sharey=True)
@@ -34,7 +38,9 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     wide, tall = (high - low for low, high in problem.box)
     titles = [
         f"{chains} starting points",
-        f"{chains} chains × {n} draws" if draws.log_weights is None else f"{chains * n:,} weighted draws",
+        f"{chains} chains × {n} draws"
+        if draws.log_weights is None
+        else f"{chains * n:,} weighted draws",
         f"density π, at most {float(density.max()):.2g}",
     ]
     for axis, title in zip(axes, titles, strict=True):
@@ -46,15 +52,25 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     for axis in axes[:2]:
         axis.contour(x, y, density, levels=levels, colors="#999999", linewidths=0.7)
     start = draws.start.cpu()
-    axes[0].scatter(start[:, 0], start[:, 1], s=22, color=PALETTE[1], edgecolor="white", linewidth=0.5, zorder=3)
+    axes[0].scatter(
+        start[:, 0], start[:, 1], s=22, color=PALETTE[1], edgecolor="white", linewidth=0.5, zorder=3
+    )
     if draws.log_weights is not None:
         area = (LARGEST * draws.weights / draws.weights.max()).cpu()
         axes[1].scatter(
-            draws.flat[:, 0].cpu(), draws.flat[:, 1].cpu(), s=area, alpha=0.5, color=PALETTE[0], linewidth=0, zorder=3
+            draws.flat[:, 0].cpu(),
+            draws.flat[:, 1].cpu(),
+            s=area,
+            alpha=0.5,
+            color=PALETTE[0],
+            linewidth=0,
+            zorder=3,
         )
     for c, chain in enumerate(like.cpu() if draws.log_weights is None else ()):
         # Few colours for many chains: neighbours differ, and one chain's excursions can be followed.
         axes[1].plot(chain[:, 0], chain[:, 1], lw=0.3, alpha=0.25, color=PALETTE[c % 6])
-        axes[1].scatter(chain[:, 0], chain[:, 1], s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3)
+        axes[1].scatter(
+            chain[:, 0], chain[:, 1], s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3
+        )
     axes[2].pcolormesh(x, y, density, cmap="Blues", rasterized=True)
     return {"particles": figure}

@@ -22,7 +22,8 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
     """How many draws of each chain have a rank, among all chains' draws, in each of equal bins; [C, N] -> [C, bins].
 
     A chain that explores the whole posterior has N/bins in each."""
-    from scipy.stats import rankdata  # here: it takes half a second, and only the end of a run needs it
+    # here: it takes half a second, and only the end of a run needs it
+    from scipy.stats import rankdata
 
     chains, n = values.shape
     ranks = rankdata(values, method="average").reshape(chains, n)  # 1 … CN, ties shared
@@ -37,31 +38,50 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     it would reach the next row.  Chains beyond 20 are left out, evenly.  Nothing is drawn for one chain, for fewer than 10
     draws, and for weighted ones."""
     panels = parameters(problem, draws)
-    chains, n = draws.n_chains, draws.n_draws
+    chains = draws.n_chains
+    n = draws.n_draws
     if not panels or chains < 2 or n < 2 * FEWEST_EXPECTED or draws.log_weights is not None:
         return {}
     bins = min(20, n // FEWEST_EXPECTED)
-    expected, sd = n / bins, math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
+    expected = n / bins
+    sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
     shown = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
     columns = min(len(panels), 4)
     height = max(2.2, 0.24 * len(shown) + 0.7)
-    figure, axes = new_figure(math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True)
+    figure, axes = new_figure(
+        math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True
+    )
     edges = np.linspace(0, 1, bins + 1)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
     for axis, (name, _, values) in zip(axes, panels, strict=False):
         counts = rank_histogram(values.numpy(), bins)
-        scale = 0.42 / expected  # a row is one unit high, and the expected count fills less than half of it
+        # a row is one unit high, and the expected count fills less than half of it
+        scale = 0.42 / expected
         for row, c in enumerate(shown):
             base = -row
             axis.fill_between(
-                [0, 1], base + scale * (expected - 1.96 * sd), base + scale * (expected + 1.96 * sd),
-                color="0.86", linewidth=0, zorder=1,
-            )  # fmt: skip
+                [0, 1],
+                base + scale * (expected - 1.96 * sd),
+                base + scale * (expected + 1.96 * sd),
+                color="0.86",
+                linewidth=0,
+                zorder=1,
+            )
             tall = np.minimum(scale * counts[c], 0.95)
             out = np.abs(counts[c] - expected) > 1.96 * sd
             colours = [PALETTE[1] if o else PALETTE[0] for o in out]
-            axis.bar(edges[:-1], tall, 1 / bins, base, align="edge", color=colours, alpha=0.75, linewidth=0, zorder=2)
+            axis.bar(
+                edges[:-1],
+                tall,
+                1 / bins,
+                base,
+                align="edge",
+                color=colours,
+                alpha=0.75,
+                linewidth=0,
+                zorder=2,
+            )
         axis.set(title=name, xlim=(0, 1), ylim=(1 - len(shown), 1), xticks=[0, 0.5, 1])
         axis.set_yticks([0.42 - row for row in range(len(shown))], [str(c + 1) for c in shown])
         axis.tick_params(labelsize=8)
@@ -70,5 +90,7 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
         axis.set_ylabel("chain")
     figure.supxlabel("rank among the draws of all chains, as a fraction", fontsize=10)
     title = "" if len(shown) == chains else f"{len(shown)} of {chains} chains"
-    figure.suptitle(", ".join(t for t in (part(problem, draws, len(panels)), title) if t), fontsize=10)
+    figure.suptitle(
+        ", ".join(t for t in (part(problem, draws, len(panels)), title) if t), fontsize=10
+    )
     return {"ranks": figure}

@@ -24,7 +24,9 @@ def trace(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     rows = parameters(problem, draws)
     if not rows or draws.n_draws < 2 or draws.log_weights is not None:
         return {}
-    figure, axes = new_figure(len(rows), 3, width=3.8, height=2.3 if len(rows) <= FEW else 1.6, sharex=True)
+    figure, axes = new_figure(
+        len(rows), 3, width=3.8, height=2.3 if len(rows) <= FEW else 1.6, sharex=True
+    )
     count = torch.arange(1, draws.n_draws + 1)
     exact = (None, None) if problem is None else (problem.mean, problem.second_moment)
     for i, (name, j, values) in enumerate(rows):

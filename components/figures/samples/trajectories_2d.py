@@ -23,18 +23,24 @@ def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
         return {}
     like = draws.draws
     paths = torch.cat([draws.start.unsqueeze(1), like], 1).cpu()  # [C, N + 1, 2]
-    axes_of = [torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype) for low, high in problem.box]
+    axes_of = [
+        torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype)
+        for low, high in problem.box
+    ]
     log_density = problem.log_density(torch.cartesian_prod(*axes_of)).reshape(GRID, GRID).T.cpu()
     x, y = (a.cpu() for a in axes_of)
 
     figure, (axis,) = new_figure(1, 1, width=5.2, height=5.0)
-    levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])  # 3, 2 and 1 standard deviations of a Gaussian
+    # 3, 2 and 1 standard deviations of a Gaussian
+    levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])
     axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7, linestyles="-")
     for c, path in enumerate(paths):
         axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=PALETTE[c % len(PALETTE)])
     for label, points, colour in (("start", paths[:, 0], "white"), ("end", paths[:, -1], "black")):
         x, y = points.T
-        axis.scatter(x, y, s=26, color=colour, edgecolor="black", linewidth=0.8, zorder=3, label=label)
+        axis.scatter(
+            x, y, s=26, color=colour, edgecolor="black", linewidth=0.8, zorder=3, label=label
+        )
     axis.set(title=f"{len(paths)} particles", xlabel=problem.names[0], ylabel=problem.names[1])
     axis.set_aspect("equal")
     axis.legend(loc="upper left")

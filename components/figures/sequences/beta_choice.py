@@ -24,9 +24,14 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
     if losses.shape[1] == 1:
         ax.plot(places, losses[:, 0], "o-", color=PALETTE[0], lw=1)
     else:
-        looks: dict[str, Any] = {"medianprops": {"color": "black"}, "flierprops": {"marker": ".", "markersize": 3}}
+        looks: dict[str, Any] = {
+            "medianprops": {"color": "black"},
+            "flierprops": {"marker": ".", "markersize": 3},
+        }
         values = [row.numpy() for row in known]
-        boxes = ax.boxplot(values, positions=places, widths=0.6, patch_artist=True, manage_ticks=False, **looks)
+        boxes = ax.boxplot(
+            values, positions=places, widths=0.6, patch_artist=True, manage_ticks=False, **looks
+        )
         for patch in boxes["boxes"]:
             patch.set(facecolor=PALETTE[0], alpha=0.5)
     ax.axvline(chosen, color=GOLD, ls="--", lw=1.8, label=f"chosen: β = {betas[chosen]:g}")
@@ -40,17 +45,30 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
 
 
 def beta_over_time(betas: list[float], index: Tensor) -> Figure:
-    """The β of each time, places in the grid [R, T]: that of the first replicate, below it the share of replicates at each."""
+    """The β chosen at each time, from places in the grid [R, T].
+
+    The upper panel is the first replicate, the lower one the share of replicates at each β.
+    """
     t = torch.arange(1, index.shape[1] + 1)
     several = len(index) > 1
     figure, axes = new_figure(1 + several, 1, width=9.0, height=2.8, sharex=True)
     axes[0].step(t, index[0], where="mid", color=PALETTE[0], lw=1.2)
-    axes[0].set(ylabel=f"β, replicate 1 of {len(index)}" if several else "β", ylim=(-0.5, len(betas) - 0.5))
+    axes[0].set(
+        ylabel=f"β, replicate 1 of {len(index)}" if several else "β", ylim=(-0.5, len(betas) - 0.5)
+    )
     axes[0].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
     if several:
         share = torch.stack([(index == g).double().mean(0) for g in range(len(betas))])  # [G, T]
-        image = axes[1].imshow(share, origin="lower", aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
-                               extent=(0.5, index.shape[1] + 0.5, -0.5, len(betas) - 0.5))  # fmt: skip
+        image = axes[1].imshow(
+            share,
+            origin="lower",
+            aspect="auto",
+            cmap="Blues",
+            vmin=0,
+            vmax=1,
+            interpolation="nearest",
+            extent=(0.5, index.shape[1] + 0.5, -0.5, len(betas) - 0.5),
+        )
         axes[1].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
         axes[1].set_ylabel("β, all replicates")
         axes[1].grid(visible=False)

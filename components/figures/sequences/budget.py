@@ -1,4 +1,4 @@
-"""What may be expected of a budget, at what risk, and how the plan spends it (Gallego section 1.2.4)."""
+"""Expected result of a budget, its risk, and its spending plan (Gallego section 1.2.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def budget_figure(along: list[Plan], choices: list[Choice], channels: list[str], weeks: list[str]) -> Figure:
+def budget_figure(
+    along: list[Plan], choices: list[Choice], channels: list[str], weeks: list[str]
+) -> Figure:
     """Left the frontier of expected sales and their standard deviation with each choice by name, those that break a constraint
     hollow; right the first choice, week by week, its channels on each other."""
     figure, (left, right) = new_figure(1, 2, width=5.0, height=3.4)
@@ -40,10 +42,17 @@ def budget_figure(along: list[Plan], choices: list[Choice], channels: list[str],
         )
     left.set(xlabel="standard deviation of the sum of sales", ylabel="expected sum of sales")
     left.legend(fontsize=7)
-    shown, base = choices[0], np.zeros(len(weeks))
+    shown = choices[0]
+    base = np.zeros(len(weeks))
     spends = shown.u.reshape(len(weeks), len(channels))
     for i, channel in enumerate(channels):
-        right.bar(range(len(weeks)), spends[:, i], bottom=base, color=PALETTE[i % len(PALETTE)], label=channel)
+        right.bar(
+            range(len(weeks)),
+            spends[:, i],
+            bottom=base,
+            color=PALETTE[i % len(PALETTE)],
+            label=channel,
+        )
         base = base + spends[:, i]
     right.set(ylabel="spend", title=shown.name, xticks=range(len(weeks)))
     right.set_xticklabels(weeks, rotation=45, ha="right", fontsize=7)

@@ -1,4 +1,4 @@
-"""What each regressor adds to a series: a standard deviation of it, and a unit of it in numbers."""
+"""Effect of each regressor on a series, per standard deviation and per unit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ MOST = 40  # columns that are drawn, the largest effects first
 
 
 def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Figure]:
-    """Mean and central 95 % of what a standard deviation of each standardised column adds to y, a unit of the others; at the
-    right what a unit of the column adds, ``effects`` [S] each.  One draw has no interval."""
+    """Mean and central 95 % of the effect on y of a standard deviation of each column.
+
+    Columns that are not standardised have the effect of one unit.  The labels on the right
+    are the effect of one unit of the column, ``effects`` [S] each.  One draw has no
+    interval.
+    """
     if not effects:
         return {}
     units = posterior.units
@@ -28,11 +32,14 @@ def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Fi
     labels = []
     for place, name in enumerate(names):
         effect = effects[name].cpu()
-        mean, shown = float(effect.mean()), f"{float(effect.mean()):.4g}"
+        mean = float(effect.mean())
+        shown = f"{float(effect.mean()):.4g}"
         axis.plot(mean * units[name], place, "o", ms=5, color=PALETTE[0])
         if len(effect) > 1:
             low, high = (float(value) for value in quantiles(effect.view(1, -1, 1), CENTRAL))
-            axis.plot([low * units[name], high * units[name]], [place, place], color=PALETTE[0], lw=1.5)
+            axis.plot(
+                [low * units[name], high * units[name]], [place, place], color=PALETTE[0], lw=1.5
+            )
             shown += f" ({low:.4g} to {high:.4g})"
         labels.append(shown)
     axis.axvline(0, color="0.35", lw=0.8)

@@ -28,7 +28,15 @@ def components(posterior: Decomposes) -> dict[str, Figure]:
     axes[0].plot(t, whole, color=PALETTE[0], lw=1.2, label="sum of the parts")
     axes[0].legend(loc="best", fontsize=8, ncols=2)
     for axis, part in zip(axes[1:], parts, strict=True):
-        axis.fill_between(t, part.lower.cpu(), part.upper.cpu(), color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
+        axis.fill_between(
+            t,
+            part.lower.cpu(),
+            part.upper.cpu(),
+            color=PALETTE[5],
+            alpha=0.5,
+            lw=0,
+            label="95 % band",
+        )
         axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
         axis.set_ylabel(part.name)
     axes[1].legend(loc="best", fontsize=8)

@@ -33,7 +33,8 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     Nothing is drawn where the true states are not known."""
     if problem.states is None:
         return {}
-    states, names = problem.states[:, : found.mean.shape[1]], problem.state_names
+    states = problem.states[:, : found.mean.shape[1]]
+    names = problem.state_names
     covered = ((found.lower <= states) & (states <= found.upper)).double().cpu()
     centres, level = _by_window(covered)
     nmse = filtering.nmse(states, found.mean).cpu()  # [R, dx]
@@ -43,9 +44,20 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     for j, name in enumerate(names):
         left.plot(centres, level[:, j], color=PALETTE[j], lw=1.2, label=name)
     left.axhline(0.9, color="black", ls="--", lw=1)
-    left.set(ylabel="coverage of the 90 % interval", xlabel="t", ylim=(min(0.6, float(level.min()) - 0.05), 1.02))
+    left.set(
+        ylabel="coverage of the 90 % interval",
+        xlabel="t",
+        ylim=(min(0.6, float(level.min()) - 0.05), 1.02),
+    )
     # Room for the legend above the axis: coverage may lie anywhere on it.
-    left.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8, frameon=False, columnspacing=1)
+    left.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=4,
+        fontsize=8,
+        frameon=False,
+        columnspacing=1,
+    )
     labels = [f"{name}\n{float(nmse[:, j].median()):.1e}" for j, name in enumerate(names)]
     boxes = right.boxplot(rmse, tick_labels=labels, patch_artist=True, widths=0.55)
     for j, patch in enumerate(boxes["boxes"]):
@@ -54,7 +66,9 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
         line.set(color="black", lw=1.2)
     right.tick_params(axis="x", labelsize=8)
     right.set(
-        title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}", xlabel="under each name: its median NMSE", ylabel="RMSE"
+        title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",
+        xlabel="under each name: its median NMSE",
+        ylabel="RMSE",
     )
     right.set_ylim(bottom=0)
     return {"coverage": figure}

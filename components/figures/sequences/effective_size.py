@@ -1,4 +1,7 @@
-"""Effective sample size over time, beside the largest outliers (Boustati Figs 6.3, D.12 and D.19)."""
+"""Effective sample size over time, with the largest outliers.
+
+As in Boustati Figs 6.3, D.12 and D.19.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,31 @@ if TYPE_CHECKING:
 
 
 def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
-    """The effective sample size of one replicate's particles at every time, and the median of all replicates.
+    """Effective sample size of one replicate's particles, and the median of all replicates.
 
-    Nothing is drawn of what weighs no particles."""
+    Both are shown at every time.  Nothing is drawn for a posterior without weighted
+    particles.
+    """
     if not isinstance(found, WeighsParticles) or found.ess is None:
         return {}
     ess = found.ess.double().cpu()  # [R, T]
     t = times_of(problem.dates, 0, ess.shape[1])
     figure, (ax,) = new_figure(1, 1, width=9.0, height=2.8)
-    ax.plot(t, ess[REPLICATE], color=PALETTE[0], lw=0.9, label=f"replicate 1 of {len(ess)}" if len(ess) > 1 else "ESS")
+    ax.plot(
+        t,
+        ess[REPLICATE],
+        color=PALETTE[0],
+        lw=0.9,
+        label=f"replicate 1 of {len(ess)}" if len(ess) > 1 else "ESS",
+    )
     if len(ess) > 1:
-        ax.plot(t, ess.quantile(0.5, dim=0), color=PALETTE[4], lw=1.2, label=f"median of {len(ess)} replicates")
+        ax.plot(
+            t,
+            ess.quantile(0.5, dim=0),
+            color=PALETTE[4],
+            lw=1.2,
+            label=f"median of {len(ess)} replicates",
+        )
     mark([ax], problem, ess.shape[1])
     ax.set(ylabel="effective sample size")
     label_times(ax, problem.dates)

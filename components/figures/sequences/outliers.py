@@ -1,4 +1,7 @@
-"""Where the largest outliers of the replicate that is drawn lie: dashed vertical lines (Boustati Figs 6.3 and D.6 to D.19)."""
+"""Dashed vertical lines at the largest outliers of the replicate that is drawn.
+
+As in Boustati Figs 6.3 and D.6 to D.19.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ MOST = 8  # outliers that are marked
 
 
 def mark(axes: list[Axes], problem: Trajectories, times: int) -> None:
-    """Those of the first T times that lie farthest from where the states put the observation."""
+    """Mark the largest outliers among the first T times.
+
+    Outliers are the observations farthest from the values that the states predict.
+    """
     places = times_of(problem.dates, 0, times)
     for i, t in enumerate(problem.outliers(REPLICATE, times, MOST)):
         for ax in axes:

@@ -1,4 +1,4 @@
-"""Whether what a model of a series leaves over looks like noise (Gallego Fig 1.4)."""
+"""Residuals of a model of a series, compared with noise (Gallego Fig 1.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from components.figures.style import PALETTE, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEWEST, MOST_LAGS = 8, 40
+FEWEST = 8
+MOST_LAGS = 40
 
 
 def residuals(posterior: Decomposes) -> dict[str, Figure]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REPLICATE = 0  # the replicate drawn
-ROOM = 1.5  # of the vertical axis, in ranges of what is not an outlier: others are marks at its edge
+# of the vertical axis, in ranges of what is not an outlier: others are marks at its edge
+ROOM = 1.5
 
 
 def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
@@ -26,7 +27,9 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     if isinstance(found, SmoothedSignal) and found.signal is not None:
         mean, lower, upper = (v[REPLICATE, :, 0].cpu() for v in found.signal)
     else:
-        mean, lower, upper = (v[REPLICATE, :, 0].cpu() for v in (found.mean, found.lower, found.upper))
+        mean, lower, upper = (
+            v[REPLICATE, :, 0].cpu() for v in (found.mean, found.lower, found.upper)
+        )
     kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
     t = times_of(problem.dates, 0, len(mean))
     y = problem.observations[REPLICATE, : len(t), 0].cpu()
@@ -42,14 +45,26 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     axis.plot(t[~far.numpy()], y[~far], ".", ms=4, color=PALETTE[7], label="measurements")
     near = torch.cat([y[~far], *([] if truth is None else [truth])])
     near = near[~near.isnan()] if (~near.isnan()).any() else mean
-    middle, half = float(near.min() + near.max()) / 2, ROOM * float(near.max() - near.min()) / 2
-    bottom, top = middle - half, middle + half
+    middle = float(near.min() + near.max()) / 2
+    half = ROOM * float(near.max() - near.min()) / 2
+    bottom = middle - half
+    top = middle + half
     axis.plot(
-        t[far.numpy()], y[far].clamp(bottom, top), ".", ms=5, color=PALETTE[1], label="outliers" if far.any() else None
+        t[far.numpy()],
+        y[far].clamp(bottom, top),
+        ".",
+        ms=5,
+        color=PALETTE[1],
+        label="outliers" if far.any() else None,
     )
     for edge, beyond, mark in ((top, far & (y > top), "^"), (bottom, far & (y < bottom), "v")):
         axis.plot(
-            t[beyond.numpy()], torch.full((int(beyond.sum()),), edge), mark, ms=6, color=PALETTE[1], clip_on=False
+            t[beyond.numpy()],
+            torch.full((int(beyond.sum()),), edge),
+            mark,
+            ms=6,
+            color=PALETTE[1],
+            clip_on=False,
         )
     axis.set(ylabel=problem.state_names[0], ylim=(bottom, top))
     label_times(axis, problem.dates)

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Kind = Literal["violin", "box"]
-GOLD, DARK = PALETTE[4], PALETTE[6]
+GOLD = PALETTE[4]
+DARK = PALETTE[6]
 WIDE = 30.0  # largest over smallest score from which the axis is logarithmic
-HATCHES = ["", "////", "...."]  # the first eight methods take the colours plain, the next eight hatched
+# the first eight methods take the colours plain, the next eight hatched
+HATCHES = ["", "////", "...."]
 POINTS = 100  # at which a density is drawn
 
 
@@ -29,13 +31,17 @@ def spread(
     label: str = "",
     words: Mapping[str, str] | None = None,
 ) -> Figure:
-    """One panel per metric, below each other; in it a violin (with its quartiles and median) or a box (whiskers at 1.5
-    inter-quartile ranges) for each method, side by side within each group where there are several groups.
+    """Violins or boxes of scores over replicates, one panel per metric, below each other.
 
-    The table has the columns method, group, metric, value, one row for each replicate; values that are not finite are left
-    out.  ``levels`` are dashed lines, by metric; a metric without one whose values are positive and ``WIDE`` apart has a
-    logarithmic axis.  ``marked`` are pairs of method and group with a golden dashed line.  ``label`` names the groups,
-    ``words`` the metrics.
+    A panel has a violin (with its quartiles and median) or a box (whiskers at 1.5
+    inter-quartile ranges) for each method, side by side within each group where there are
+    several groups.
+
+    The table has the columns method, group, metric, value, one row for each replicate;
+    values that are not finite are left out.  ``levels`` are dashed lines, by metric; a
+    metric without one, with positive values that are ``WIDE`` apart, has a logarithmic
+    axis.  ``marked`` are pairs of method and group with a golden dashed line.  ``label``
+    names the groups, ``words`` the metrics.
 
     Raises:
         ValueError: a column is missing.
@@ -43,10 +49,14 @@ def spread(
     missing = {"method", "group", "metric", "value"} - set(table.columns)
     if missing:
         raise ValueError(f"the table of a spread lacks {', '.join(sorted(missing))}")
-    metrics, methods, groups = (list(dict.fromkeys(table[c])) for c in ("metric", "method", "group"))
+    metrics, methods, groups = (
+        list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")
+    )
     grouped = len(groups) > 1
     at = {
-        (m, g): i + j * (len(methods) + 1.5) for j, g in enumerate(groups) for i, m in enumerate(methods)
+        (m, g): i + j * (len(methods) + 1.5)
+        for j, g in enumerate(groups)
+        for i, m in enumerate(methods)
     }  # a gap of one and a half methods between groups
     width = min(14.0, max(4.5, 1.2 + (0.16 if grouped else 0.55) * len(at)))
     figure, axes = new_figure(len(metrics), 1, width=width, height=3.0, sharex=True)
@@ -56,7 +66,9 @@ def spread(
         if log:
             ax.set_yscale("log")
         for (method, group), place in at.items():
-            own = rows[(rows["method"] == method) & (rows["group"] == group)]["value"].to_numpy(float)
+            own = rows[(rows["method"] == method) & (rows["group"] == group)]["value"].to_numpy(
+                float
+            )
             if len(own):
                 _one(ax, kind, own, place, log, _look(methods.index(method), grouped))
             if (method, group) in marked:
@@ -71,7 +83,10 @@ def spread(
 
 
 def logarithmic(values: np.ndarray, levelled: bool) -> bool:
-    """Whether the axis of a metric is: of finite values that are positive and ``WIDE`` apart, and no level among them."""
+    """True if the axis of a metric is logarithmic.
+
+    The finite values must be positive and ``WIDE`` apart, with no level among them.
+    """
     finite = values[np.isfinite(values)]
     positive = len(finite) > 0 and finite.min() > 0
     return bool(not levelled and positive and finite.max() > WIDE * finite.min())
@@ -81,14 +96,25 @@ def _look(i: int, grouped: bool) -> dict[str, Any]:
     """Colour and hatch of the i-th method; where the axis names the methods, all look alike."""
     if not grouped:
         return {"facecolor": PALETTE[0], "hatch": ""}
-    return {"facecolor": PALETTE[i % len(PALETTE)], "hatch": HATCHES[(i // len(PALETTE)) % len(HATCHES)]}
+    return {
+        "facecolor": PALETTE[i % len(PALETTE)],
+        "hatch": HATCHES[(i // len(PALETTE)) % len(HATCHES)],
+    }
 
 
-def _one(ax: Axes, kind: Kind, values: np.ndarray, place: float, log: bool, look: Mapping[str, Any]) -> None:
+def _one(
+    ax: Axes, kind: Kind, values: np.ndarray, place: float, log: bool, look: Mapping[str, Any]
+) -> None:
     if kind == "box":
-        drawn = ax.boxplot([values], positions=[place], widths=0.7, patch_artist=True, manage_ticks=False,
-                           flierprops={"marker": ".", "markersize": 3, "markeredgecolor": look["facecolor"]},
-                           medianprops={"color": DARK, "lw": 1.2})  # fmt: skip
+        drawn = ax.boxplot(
+            [values],
+            positions=[place],
+            widths=0.7,
+            patch_artist=True,
+            manage_ticks=False,
+            flierprops={"marker": ".", "markersize": 3, "markeredgecolor": look["facecolor"]},
+            medianprops={"color": DARK, "lw": 1.2},
+        )
         for patch in drawn["boxes"]:
             patch.set(alpha=0.55, **look)
         return
@@ -111,15 +137,23 @@ def _density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
     return density / density.max()
 
 
-def _ticks(ax: Axes, methods: list[str], groups: list[str], at: Mapping[tuple[str, str], float], label: str) -> None:
+def _ticks(
+    ax: Axes, methods: list[str], groups: list[str], at: Mapping[tuple[str, str], float], label: str
+) -> None:
     """Names of the groups below their middles; of the methods, where there is one group."""
     if len(groups) > 1:
         ax.set_xticks([float(np.mean([at[m, g] for m in methods])) for g in groups], groups)
         ax.set_xlabel(label)
         return
     turned = len(methods) > 4
-    ax.set_xticks([at[m, groups[0]] for m in methods], methods, rotation=35 if turned else 0, fontsize=9,
-                  ha="right" if turned else "center", rotation_mode="anchor" if turned else None)  # fmt: skip
+    ax.set_xticks(
+        [at[m, groups[0]] for m in methods],
+        methods,
+        rotation=35 if turned else 0,
+        fontsize=9,
+        ha="right" if turned else "center",
+        rotation_mode="anchor" if turned else None,
+    )
 
 
 def _legend(figure: Figure, methods: list[str], marked: bool) -> None:
@@ -128,9 +162,12 @@ def _legend(figure: Figure, methods: list[str], marked: bool) -> None:
     from matplotlib.patches import Patch
 
     handles: list[Artist] = [
-        Patch(alpha=0.55, edgecolor=DARK, lw=0.5, label=method, **_look(i, True)) for i, method in enumerate(methods)
+        Patch(alpha=0.55, edgecolor=DARK, lw=0.5, label=method, **_look(i, True))
+        for i, method in enumerate(methods)
     ]
     if marked:
         handles.append(Line2D([], [], color=GOLD, ls="--", lw=1.8, label="β chosen"))
     if handles:
-        figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 7), fontsize=8)
+        figure.legend(
+            handles=handles, loc="outside upper center", ncols=min(len(handles), 7), fontsize=8
+        )

@@ -20,15 +20,19 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     """Mean and 90 % band of every state dimension over time with the truth where it is known, then the observations.
 
     A missing observation is a tick on the axis, a corrupted one has another colour."""
-    times, kind = found.mean.shape[1], "filtered" if isinstance(found, FilteredStates) else "smoothed"
+    times = found.mean.shape[1]
+    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
     t = times_of(problem.dates, 0, times)
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
-    y, hit = problem.observations[REPLICATE, :times].cpu(), problem.is_corrupted[REPLICATE, :times].cpu()
+    y = problem.observations[REPLICATE, :times].cpu()
+    hit = problem.is_corrupted[REPLICATE, :times].cpu()
     missing = y.isnan().any(-1)
     dx = mean.shape[1]
     figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)
     for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
-        axis.fill_between(t, lower[:, j], upper[:, j], color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
+        axis.fill_between(
+            t, lower[:, j], upper[:, j], color=PALETTE[5], alpha=0.5, lw=0, label="90 % band"
+        )
         axis.plot(t, mean[:, j], color=PALETTE[0], lw=1.2, label=f"{kind} mean")
         if problem.states is not None:
             truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times, j].cpu()
@@ -41,8 +45,14 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
         below.plot(t, y[:, j], ".", ms=3, color=PALETTE[(3 * j) % len(PALETTE)])
         below.plot(t[hit.numpy()], y[hit, j], ".", ms=5, color=PALETTE[1])
     if missing.any():
-        below.plot(t[missing.numpy()], torch.full((int(missing.sum()),), 0.02), "|", ms=8, color=PALETTE[1],
-                   transform=below.get_xaxis_transform())  # fmt: skip
+        below.plot(
+            t[missing.numpy()],
+            torch.full((int(missing.sum()),), 0.02),
+            "|",
+            ms=8,
+            color=PALETTE[1],
+            transform=below.get_xaxis_transform(),
+        )
         below.set_title(f"{int(missing.sum())} observations are missing (ticks)", fontsize=9)
     below.set(ylabel="observed")
     label_times(below, problem.dates)

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def times_of(dates: tuple[str, ...], start: int, stop: int) -> NDArray[Any]:
-    """Where the times start + 1 … stop lie on the axis [stop − start]: datetime64 where there are dates."""
+    """Positions on the axis of the times start + 1 … stop [stop − start].
+
+    They are datetime64 where there are dates.
+    """
     return to_axis(dates)[start:stop] if dates else np.arange(start + 1, stop + 1)
 
 

@@ -1,4 +1,4 @@
-"""A filtered trajectory beside the true one, for one replicate (Boustati Figs D.2 to D.5)."""
+"""A filtered trajectory with the true one, for one replicate (Boustati Figs D.2 to D.5)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
-    """Error x̂_t − x_t and 90 % band of every state dimension; ticks below mark the corrupted observations.
+    """Error x̂_t − x_t and 90 % band of every state dimension.
 
-    Errors are drawn and not states, whose range is thousands of times the width of the bands.  Nothing is drawn where the
-    true states are not known."""
+    Ticks below mark the corrupted observations.  Errors are drawn instead of states,
+    because the range of states is thousands of times the width of the bands.  Nothing is
+    drawn where the true states are not known.
+    """
     if problem.states is None:
         return {}
-    times, kind = found.mean.shape[1], "filtered" if isinstance(found, FilteredStates) else "smoothed"
+    times = found.mean.shape[1]
+    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
     t = times_of(problem.dates, 0, times)
     truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times].cpu()
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
@@ -32,14 +35,24 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
     rows = (len(problem.state_names) + 1) // 2
     figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)
     for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
-        error, low, high = mean[:, j] - truth[:, j], lower[:, j] - truth[:, j], upper[:, j] - truth[:, j]
+        error = mean[:, j] - truth[:, j]
+        low = lower[:, j] - truth[:, j]
+        high = upper[:, j] - truth[:, j]
         axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
         axis.plot(t, error, color=PALETTE[0], lw=1, label=f"{kind} mean")
         axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
         if hit.any():
             # Ticks in axes units below, so that outliers of any size leave the scale alone.
-            axis.plot(t[hit.numpy()], torch.full((int(hit.sum()),), 0.02), "|", ms=6, color=PALETTE[1], alpha=0.7,
-                      transform=axis.get_xaxis_transform(), label="corrupted observation")  # fmt: skip
+            axis.plot(
+                t[hit.numpy()],
+                torch.full((int(hit.sum()),), 0.02),
+                "|",
+                ms=6,
+                color=PALETTE[1],
+                alpha=0.7,
+                transform=axis.get_xaxis_transform(),
+                label="corrupted observation",
+            )
         axis.set(title=name, ylabel="estimate − truth")
     mark(axes[: len(problem.state_names)], problem, times)
     for axis in axes[-2:]:

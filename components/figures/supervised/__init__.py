@@ -1,1 +1,1 @@
-"""Figures of what a supervised posterior predicts, and of what it has learnt."""
+"""Figures of the predictions of a supervised posterior, and of its learnt quantities."""

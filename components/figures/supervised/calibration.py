@@ -24,11 +24,23 @@ MARKERS = "osD^vP*X"
 def _line(ax: Axes, x: Tensor, y: Tensor, t: int, label: str, area: Tensor | float = 18.0) -> None:
     colour = PALETTE[t % len(PALETTE)]
     ax.plot(x, y, color=colour, linewidth=1.3, alpha=0.85, zorder=2)
-    ax.scatter(x, y, s=area, marker=MARKERS[t % len(MARKERS)], color=colour, linewidth=0, zorder=3, label=label)
+    ax.scatter(
+        x,
+        y,
+        s=area,
+        marker=MARKERS[t % len(MARKERS)],
+        color=colour,
+        linewidth=0,
+        zorder=3,
+        label=label,
+    )
 
 
 def coverage_curve(inside: Tensor, levels: Tensor) -> Tensor:
-    """Fraction of labels whose smallest central interval has at most each of the levels; level 1 is the whole line."""
+    """Fraction of labels with a smallest central interval of at most each of the levels.
+
+    Level 1 is the whole line.
+    """
     covered = (inside[:, None] <= levels).to(levels.dtype).mean(0)
     return torch.where(levels >= 1, torch.ones_like(covered), covered)
 
@@ -45,7 +57,8 @@ def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor,
 
 def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[str]) -> Figure:
     figure, (ax,) = new_figure(width=4.5, height=4.4)
-    inside = (2 * predictive.cdf(y) - 1).abs().cpu()  # the level of the central interval that just reaches y
+    # the level of the central interval that just reaches y
+    inside = (2 * predictive.cdf(y) - 1).abs().cpu()
     levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
     # Where 90 % of the fractions of a calibrated prediction fall, whose labels are independent.
     labelled = mask.sum(0)
@@ -58,11 +71,15 @@ def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[
         at90 = 100 * float((own <= 0.9).double().mean())
         _line(ax, levels, coverage_curve(own, levels), t, f"{name}: {at90:.0f} %")
     ax.set(xlabel="level of the central interval", ylabel="fraction of test labels inside")
-    ax.legend(title="inside the 90 % interval", title_fontsize=9, loc="best", fontsize=8.5, frameon=False)
+    ax.legend(
+        title="inside the 90 % interval", title_fontsize=9, loc="best", fontsize=8.5, frameon=False
+    )
     return _diagonal(figure, ax)
 
 
-def _reliability(predictive: Categorical, y: Tensor, mask: Tensor, names: list[str], n_bins: int) -> Figure:
+def _reliability(
+    predictive: Categorical, y: Tensor, mask: Tensor, names: list[str], n_bins: int
+) -> Figure:
     figure, (ax, below) = new_figure(2, 1, width=4.5, height=2.8, height_ratios=[4, 1], sharex=True)
     probs = predictive.probs.cpu()
     binary = probs.shape[-1] == 2
@@ -72,14 +89,28 @@ def _reliability(predictive: Categorical, y: Tensor, mask: Tensor, names: list[s
         seen = mask[:, t]
         if not bool(seen.any()):
             continue
-        p, happened = (probs[seen, t, 1], y[seen, t]) if binary else (confidence[seen, t], guess[seen, t] == y[seen, t])
+        p, happened = (
+            (probs[seen, t, 1], y[seen, t])
+            if binary
+            else (confidence[seen, t], guess[seen, t] == y[seen, t])
+        )
         ece = float(expected_calibration_error(confidence[seen, t], guess[seen, t] == y[seen, t]))
         mean, frequency, count = reliability_curve(p, happened, n_bins)
-        _line(ax, mean, frequency, t, f"{name}: ECE {ece:.3f}", area=8 + 72 * (count / count.sum()).sqrt())
+        _line(
+            ax,
+            mean,
+            frequency,
+            t,
+            f"{name}: ECE {ece:.3f}",
+            area=8 + 72 * (count / count.sum()).sqrt(),
+        )
         share = torch.histc(p.double(), n_bins, 0, 1) / len(p)
         below.stairs(share.numpy(), edges.numpy(), color=PALETTE[t % len(PALETTE)], linewidth=1.4)
     ax.set_ylabel("frequency of class 1" if binary else "accuracy")
-    below.set(xlabel="predicted probability of class 1" if binary else "confidence", ylabel="fraction\nof rows")
+    below.set(
+        xlabel="predicted probability of class 1" if binary else "confidence",
+        ylabel="fraction\nof rows",
+    )
     ax.legend(loc="best", fontsize=8.5, frameon=False)
     return _diagonal(figure, ax)
 
@@ -105,11 +136,17 @@ def calibration(
     Source: Guo et al. (2017), Fig 1 (reliability diagram)."""
     test = problem.test
     n = test.x.shape[0]
-    rows = torch.linspace(0, n - 1, min(n, n_rows), dtype=torch.float64).round().long().to(test.x.device)
+    rows = (
+        torch.linspace(0, n - 1, min(n, n_rows), dtype=torch.float64)
+        .round()
+        .long()
+        .to(test.x.device)
+    )
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, test.x if n <= n_rows else test.x[rows], rng)
     names = problem.task_names or [f"task {t + 1}" for t in range(problem.n_tasks)]
-    y, mask = test.y[rows], test.mask[rows].cpu()
+    y = test.y[rows]
+    mask = test.mask[rows].cpu()
     if not bool(mask.any()):
         return {}
     if isinstance(predictive, GaussianMixture):

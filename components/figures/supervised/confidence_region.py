@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def closest_pair(covariance: Tensor) -> tuple[int, int]:
-    """The two coefficients whose estimates are most correlated: what an ellipse says that two intervals do not."""
+    """The two coefficients with the most correlated estimates.
+
+    An ellipse shows this correlation, which two intervals do not.
+    """
     scale = covariance.diagonal().sqrt()
     correlation = (covariance / scale / scale[:, None]).abs().fill_diagonal_(0).triu()
     i, j = divmod(int(correlation.argmax()), len(correlation))
@@ -34,25 +37,53 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
 def confidence_region(estimate: FisherReport) -> Figure:
     """Left: β̂ with its region and the estimates of repeated data sets; right: coverage less level, ± 2 standard errors."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
-    data, fit = estimate.data, estimate.fit
+    data = estimate.data
+    fit = estimate.fit
     i, j = closest_pair(fit.covariance)
     edge = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(estimate.level), i, j)
     cloud = estimate.cloud.cpu()
-    repeated = "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
-    left.plot(cloud[:, i], cloud[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label=repeated)
-    left.plot(edge[:, 0], edge[:, 1], color=PALETTE[0], label=f"{estimate.level:.0%} confidence region")
-    left.plot(float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood")
+    repeated = (
+        "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
+    )
+    left.plot(
+        cloud[:, i], cloud[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label=repeated
+    )
+    left.plot(
+        edge[:, 0], edge[:, 1], color=PALETTE[0], label=f"{estimate.level:.0%} confidence region"
+    )
+    left.plot(
+        float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood"
+    )
     if data.is_simulated:
-        left.plot(float(data.beta[i]), float(data.beta[j]), "X", color=PALETTE[1], markersize=9, label="true β")
-    left.set(xlabel=f"β of {data.names[i]}", ylabel=f"β of {data.names[j]}", title="Fisher: estimate and ellipsoid")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=8)
+        left.plot(
+            float(data.beta[i]),
+            float(data.beta[j]),
+            "X",
+            color=PALETTE[1],
+            markersize=9,
+            label="true β",
+        )
+    left.set(
+        xlabel=f"β of {data.names[i]}",
+        ylabel=f"β of {data.names[j]}",
+        title="Fisher: estimate and ellipsoid",
+    )
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=2,
+        frameon=False,
+        fontsize=8,
+    )
 
     levels = sorted(estimate.inside)
     found = [estimate.coverage(level) for level in levels]
     excess = [100 * (share - level) for level, (share, _) in zip(levels, found, strict=True)]
     right.axhline(0, color=PALETTE[6], linewidth=0.8)
     errors = [200 * error for _, error in found]
-    right.errorbar([100 * v for v in levels], excess, yerr=errors, fmt="o", color=PALETTE[0], capsize=3)
+    right.errorbar(
+        [100 * v for v in levels], excess, yerr=errors, fmt="o", color=PALETTE[0], capsize=3
+    )
     right.set(
         xlabel="level of the region, %",
         ylabel="coverage − level, percentage points",

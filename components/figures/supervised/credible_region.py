@@ -18,27 +18,64 @@ MODELS = 8  # most probable ones shown
 
 
 def credible_region(posterior: SavageReport) -> Figure:
-    """Draws with the region's shadow beside Fisher's; central credible and confidence intervals; model probabilities."""
+    """Credible region, intervals of each coefficient, and model probabilities.
+
+    Draws are shown with the shadow of the region and the shadow of Fisher's region;
+    intervals are central credible and confidence intervals.
+    """
     from scipy import stats
 
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
-    data, fit, known = posterior.data, posterior.data.fit, posterior.known_coefficients
+    data = posterior.data
+    fit = posterior.data.fit
+    known = posterior.known_coefficients
     i, j = closest_pair(fit.covariance)
     level = posterior.level
     theta = posterior.theta_draws[:DRAWN].cpu()
-    left.plot(theta[:, i], theta[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label="posterior draws")
+    left.plot(
+        theta[:, i],
+        theta[:, j],
+        ".",
+        color=PALETTE[7],
+        markersize=3,
+        alpha=0.6,
+        label="posterior draws",
+    )
     theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
-    left.plot(theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)")
+    left.plot(
+        theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)"
+    )
     edge = shadow(known.m, posterior.scale * known.covariance, posterior.radius, i, j)
     left.plot(edge[:, 0], edge[:, 1], color=PALETTE[2], label=f"{level:.0%} credible")
     left.plot(float(known.m[i]), float(known.m[j]), "o", color=PALETTE[2], label="posterior mean")
     if data.is_simulated:
-        left.plot(float(data.beta[i]), float(data.beta[j]), "X", color=PALETTE[1], markersize=9, label="true β")
-    left.set(xlabel=f"β of {data.names[i]}", ylabel=f"β of {data.names[j]}", title="Savage: what is believed of β")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+        left.plot(
+            float(data.beta[i]),
+            float(data.beta[j]),
+            "X",
+            color=PALETTE[1],
+            markersize=9,
+            label="true β",
+        )
+    left.set(
+        xlabel=f"β of {data.names[i]}",
+        ylabel=f"β of {data.names[j]}",
+        title="Savage: what is believed of β",
+    )
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
 
     half = 0.5 + level / 2
-    bayes = stats.norm.ppf(half) if isinstance(posterior.noise, float) else stats.t.ppf(half, 2 * posterior.noise[0])
+    bayes = (
+        stats.norm.ppf(half)
+        if isinstance(posterior.noise, float)
+        else stats.t.ppf(half, 2 * posterior.noise[0])
+    )
     fisher = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
     place = torch.arange(len(data.names), dtype=torch.float64)
     for shift, centre, spread, factor, colour in (
@@ -46,7 +83,9 @@ def credible_region(posterior: SavageReport) -> Figure:
         (0.15, known.m, posterior.scale * known.covariance.diagonal(), bayes, PALETTE[2]),
     ):
         width = float(factor) * spread.sqrt().cpu()
-        middle.errorbar(place + shift, centre.cpu(), yerr=width, fmt="o", capsize=2, markersize=4, color=colour)
+        middle.errorbar(
+            place + shift, centre.cpu(), yerr=width, fmt="o", capsize=2, markersize=4, color=colour
+        )
     if data.is_simulated:
         middle.plot(place, data.beta.cpu(), "X", color=PALETTE[1], markersize=6, linestyle="none")
     middle.axhline(0, color=PALETTE[6], linewidth=0.8)

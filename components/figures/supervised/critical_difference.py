@@ -10,17 +10,25 @@ from components.figures.style import PALETTE, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK, BAR = PALETTE[6], PALETTE[0]
-STEP, CLOSE = 0.30, 0.11  # inches: between the lines of names, between bars
+INK = PALETTE[6]
+BAR = PALETTE[0]
+STEP = 0.30
+CLOSE = 0.11  # inches: between the lines of names, between bars
 CROWDED = 14  # ranks from which every fifth is named
-WIDTH, MARGIN = 6.4, 1.9  # inches: of the figure, and of the names on either side
+WIDTH = 6.4
+MARGIN = 1.9  # inches: of the figure, and of the names on either side
 
 
 def critical_difference_diagram(
     ranks: Mapping[str, float], groups: Sequence[Sequence[str]], distance: float | None = None
 ) -> Figure:
-    """``ranks`` by name, 1 is best and stands on the left; ``groups``: names that a bar joins; ``distance``: the critical
-    difference, drawn above the axis where there is one for all pairs.
+    """Critical difference diagram of the mean ranks of methods.
+
+    Args:
+        ranks: ranks by name; 1 is best and is drawn on the left.
+        groups: names joined by a bar.
+        distance: the critical difference, drawn above the axis where there is one for all
+            pairs.
 
     Raises:
         ValueError: there are no ranks, or a group names a method that has none.
@@ -30,7 +38,8 @@ def critical_difference_diagram(
     if unknown := {name for group in groups for name in group} - set(ranks):
         raise ValueError(f"a bar joins {sorted(unknown)[0]}, which has no rank")
     names = sorted(ranks, key=lambda name: ranks[name])
-    k, left = len(names), (len(names) + 1) // 2
+    k = len(names)
+    left = (len(names) + 1) // 2
     bars = CLOSE * len(groups) + 0.15
     top = 0.75 if distance is not None else 0.45
     height = top + bars + STEP * left + 0.1
@@ -55,16 +64,38 @@ def critical_difference_diagram(
         ax.plot([at(1), end], [0.3, 0.3], color=INK, lw=1.6)
         for x in (at(1), end):
             ax.plot([x, x], [0.25, 0.35], color=INK, lw=1.6)
-        ax.text((at(1) + end) / 2, 0.22, f"CD = {distance:.2f}", ha="center", va="bottom", fontsize=8, color=INK)
+        ax.text(
+            (at(1) + end) / 2,
+            0.22,
+            f"CD = {distance:.2f}",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+            color=INK,
+        )
     for i, name in enumerate(names):
         on_left = i < left
         y = top + bars + STEP * ((i if on_left else k - 1 - i) + 0.5)
         edge, side = (MARGIN - 0.15, "right") if on_left else (WIDTH - MARGIN + 0.15, "left")
         ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=INK, lw=0.8)
         text = f"{name}  {ranks[name]:.2f}" if on_left else f"{ranks[name]:.2f}  {name}"
-        ax.text(edge + (-0.06 if on_left else 0.06), y, text, ha=side, va="center", fontsize=9, color=INK)
+        ax.text(
+            edge + (-0.06 if on_left else 0.06),
+            y,
+            text,
+            ha=side,
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
     for i, group in enumerate(groups):
         ends = [ranks[name] for name in group]
         y = top + 0.12 + CLOSE * i
-        ax.plot([at(min(ends)) - 0.05, at(max(ends)) + 0.05], [y, y], color=BAR, lw=3.2, solid_capstyle="butt")
+        ax.plot(
+            [at(min(ends)) - 0.05, at(max(ends)) + 0.05],
+            [y, y],
+            color=BAR,
+            lw=3.2,
+            solid_capstyle="butt",
+        )
     return figure

@@ -26,16 +26,20 @@ MOST_COLUMNS = 40  # with more, the inputs passed on share one
 
 
 def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[str]) -> Figure:
-    """Squares whose areas are proportional to the weights ω [T, D]; the largest fills 0.92² of its cell.
+    """Squares with areas proportional to the weights ω [T, D].
 
-    Processes g1, g2, … and λ1, λ2, … are shared, h1, h2, … task-specific, x1, x2, … inputs."""
+    The largest fills 0.92² of its cell.  Processes g1, g2, … and λ1, λ2, … are shared,
+    h1, h2, … task-specific, x1, x2, … inputs.
+    """
     from matplotlib.patches import Patch, Rectangle
 
     weights = weights.detach().double().cpu()
     n_tasks, n_processes = weights.shape
     largest = float(weights.max())
     cell = 0.36  # inches
-    figure, (ax,) = new_figure(width=max(cell * n_processes + 1.7, 4.2), height=cell * n_tasks + 1.2)
+    figure, (ax,) = new_figure(
+        width=max(cell * n_processes + 1.7, 4.2), height=cell * n_tasks + 1.2
+    )
     ax.set(xlim=(-0.5, n_processes - 0.5), ylim=(n_tasks - 0.5, -0.5), aspect="equal")
     ax.grid(False)
     for spine in ax.spines.values():
@@ -43,15 +47,27 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     for t in range(n_tasks + 1):
         ax.axhline(t - 0.5, color="0.9", linewidth=0.6, zorder=0)
     for d in range(n_processes + 1):
-        between = 0 < d < n_processes and process_names[d][0] != process_names[d - 1][0]  # a rule between two kinds
-        ax.axvline(d - 0.5, color="0.35" if between else "0.9", linewidth=1.0 if between else 0.6, zorder=0)
+        # a rule between two kinds
+        between = 0 < d < n_processes and process_names[d][0] != process_names[d - 1][0]
+        ax.axvline(
+            d - 0.5, color="0.35" if between else "0.9", linewidth=1.0 if between else 0.6, zorder=0
+        )
     for d, name in enumerate(process_names):
         for t in range(n_tasks):
             side = 0.92 * (float(weights[t, d]) / largest) ** 0.5 if largest > 0 else 0.0
-            ax.add_patch(Rectangle((d - side / 2, t - side / 2), side, side, facecolor=KINDS[name[0]][0], linewidth=0))
+            ax.add_patch(
+                Rectangle(
+                    (d - side / 2, t - side / 2),
+                    side,
+                    side,
+                    facecolor=KINDS[name[0]][0],
+                    linewidth=0,
+                )
+            )
     letters = {"λ": r"\lambda", "Σ": r"\Sigma"}
     ax.set_xticks(
-        range(n_processes), [f"${letters.get(n[0], n[0])}_{{{letters.get(n[1:], n[1:])}}}$" for n in process_names]
+        range(n_processes),
+        [f"${letters.get(n[0], n[0])}_{{{letters.get(n[1:], n[1:])}}}$" for n in process_names],
     )
     ax.set_yticks(range(n_tasks), task_names)
     ax.tick_params(length=0)
@@ -65,7 +81,9 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
         handlelength=0.9,
         handleheight=0.9,
     )
-    figure.supxlabel(f"area of a square ∝ ARD weight ω;  the largest is {largest:.3g}", fontsize=8, color="0.35")
+    figure.supxlabel(
+        f"area of a square ∝ ARD weight ω;  the largest is {largest:.3g}", fontsize=8, color="0.35"
+    )
     return figure
 
 
@@ -81,10 +99,13 @@ def hinton(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure
         return {}
     with torch.no_grad():
         weights = module.ard_weights()  # [T, D]
-    names, processes = problem.task_names, list(module.process_names)
+    names = problem.task_names
+    processes = list(module.process_names)
     inputs = torch.tensor([name[0] == "x" for name in processes])
     if len(processes) > MOST_COLUMNS and inputs.any():
-        weights = torch.cat([weights.cpu()[:, ~inputs], weights.cpu()[:, inputs].sum(1, keepdim=True)], 1)
+        weights = torch.cat(
+            [weights.cpu()[:, ~inputs], weights.cpu()[:, inputs].sum(1, keepdim=True)], 1
+        )
         processes = [name for name in processes if name[0] != "x"] + ["xΣ"]
     names = names or [f"task {t + 1}" for t in range(weights.shape[0])]
     return {"hinton": hinton_diagram(weights, processes, names)}

@@ -18,28 +18,41 @@ if TYPE_CHECKING:
 
 
 def _process(n_groups: int, weights: Tensor) -> int:
-    """Which of an owner's groups of inducing inputs: that of the largest weight, or the only one if they are tied."""
+    """Index of an owner's group of inducing inputs: the group with the largest weight.
+
+    If the inducing inputs are tied, there is only one group.
+    """
     return int(weights.argmax()) if n_groups == weights.numel() else 0
 
 
-def inducing_images(problem: Labelled, posterior: Predicts, rng: Rng, n_images: int = 4) -> dict[str, Figure]:
-    """The inducing images that moved most, before and after, of the shared and of each task's own processes.
+def inducing_images(
+    problem: Labelled, posterior: Predicts, rng: Rng, n_images: int = 4
+) -> dict[str, Figure]:
+    """The inducing images that moved most, before and after training.
 
-    Where all start from the same images, one column shows them before.  Where processes have inducing images of their
-    own, those of the process to which the task gives the largest ARD weight are shown (for the shared ones, the largest
-    summed over tasks).  Every image has its own grey scale, from its 1st to its 99th percentile; the number is the root
-    mean square change of its pixels.  Nothing is drawn unless inputs are images and the posterior's module has
-    ``InducingInputs``.
+    They belong to the shared and to each task's own processes.  Where all start from the
+    same images, one column shows the initial ones.  Where processes have inducing images of
+    their own, the images of the process to which the task gives the largest ARD weight are
+    shown (for the shared ones, the largest summed over tasks).  Every image has its own
+    grey scale, from its 1st to its 99th percentile; the number is the root mean square
+    change of its pixels.  Nothing is drawn unless inputs are images and the posterior's
+    module has ``InducingInputs``.
 
-    Source: Boustati (2021), Fig 3.4."""
+    Source: Boustati (2021), Fig 3.4.
+    """
     module = posterior.module if isinstance(posterior, HoldsModule) else None
     if problem.image_shape is None or not isinstance(module, InducingInputs):
         return {}
-    now, start, weights = module.inducing_inputs(), module.initial_inducing_inputs(), module.ard_weights()
-    if module.n_levels != 1:  # the weights are those of the last level's processes: they say nothing about the first
+    now = module.inducing_inputs()
+    start = module.initial_inducing_inputs()
+    weights = module.ard_weights()
+    # the weights are those of the last level's processes: they say nothing about the first
+    if module.n_levels != 1:
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]
-    shared, own = ([d for d, kind in enumerate(kinds) if kind in letters] for letters in ("gλ", "h"))
+    shared, own = (
+        [d for d, kind in enumerate(kinds) if kind in letters] for letters in ("gλ", "h")
+    )
     owners: list[tuple[str, Tensor, Tensor]] = []  # title, inducing images [M, D] before and after
     if "shared 1" in now:
         group = _process(len(now["shared 1"]), weights[:, shared].sum(0))
@@ -52,31 +65,46 @@ def inducing_images(problem: Labelled, posterior: Predicts, rng: Rng, n_images: 
             owners.append((title, start["specific 1"][group], now["specific 1"][group]))
     if not owners:
         return {}
-    change = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]  # [M] each
+    # [M] each
+    change = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]
     together = all(torch.equal(before, owners[0][1]) for _, before, _ in owners)
     if together:
         change_for_order = [torch.stack(change).mean(0)] * len(owners)
-        columns = [("before", owners[0][1], 0, False), *((n, after, i, True) for i, (n, _, after) in enumerate(owners))]
+        columns = [
+            ("before", owners[0][1], 0, False),
+            *((n, after, i, True) for i, (n, _, after) in enumerate(owners)),
+        ]
     else:
         change_for_order = change
         columns = [
-            c for i, (n, b, a) in enumerate(owners) for c in ((f"{n}\nbefore", b, i, False), ("after", a, i, True))
+            c
+            for i, (n, b, a) in enumerate(owners)
+            for c in ((f"{n}\nbefore", b, i, False), ("after", a, i, True))
         ]
     order = [moved.argsort(descending=True, stable=True) for moved in change_for_order]
-    rows = min(n_images, *(len(z) for _, _, z in owners))  # a task may have fewer than the shared processes
+    # a task may have fewer than the shared processes
+    rows = min(n_images, *(len(z) for _, _, z in owners))
 
     figure, axes = new_figure(rows, len(columns), width=1.45, height=1.6)
     for row in range(rows):
         for column, (title, z, owner, moved) in enumerate(columns):
-            ax, m = axes[row * len(columns) + column], int(order[owner][row])
+            ax = axes[row * len(columns) + column]
+            m = int(order[owner][row])
             image = z[m].reshape(problem.image_shape).cpu().double()
             low, high = (float(image.quantile(level)) for level in (0.01, 0.99))
-            ax.imshow(image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest")
+            ax.imshow(
+                image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest"
+            )
             ax.set(xticks=[], yticks=[])
             for spine in ax.spines.values():
                 spine.set_visible(False)
             if row == 0:
                 ax.set_title(title, fontsize=9)
             if moved:
-                ax.set_xlabel(f"changed by {float(change[owner][m]):.2f}", fontsize=7, color="0.35", labelpad=2)
+                ax.set_xlabel(
+                    f"changed by {float(change[owner][m]):.2f}",
+                    fontsize=7,
+                    color="0.35",
+                    labelpad=2,
+                )
     return {"inducing_images": figure}

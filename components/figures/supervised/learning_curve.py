@@ -41,12 +41,16 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     missing = {"model", "n_train", "mean", "se", "metric"} - set(table.columns)
     if missing:
         raise ValueError(f"the table of a learning curve lacks {', '.join(sorted(missing))}")
-    metrics, models = list(dict.fromkeys(table["metric"])), list(dict.fromkeys(table["model"]))
+    metrics = list(dict.fromkeys(table["metric"]))
+    models = list(dict.fromkeys(table["model"]))
     look: dict[str, dict[str, Any]] = {
         model: {"color": colour, "marker": marker, "ls": "-"}
         for model, colour, marker in zip(models, PALETTE, MARKERS, strict=False)
     }
-    limits = {metric: _range(table[table["metric"] == metric]["mean"].to_numpy(float)) for metric in metrics}
+    limits = {
+        metric: _range(table[table["metric"] == metric]["mean"].to_numpy(float))
+        for metric in metrics
+    }
     if len(models) > MOST:
         figure, panels = small_multiples(
             metrics,
@@ -65,23 +69,43 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
         figure, axes = new_figure(1, len(metrics), width=4.6, height=3.7)
         panels = {metric: [ax] for metric, ax in zip(metrics, axes, strict=True)}
         for metric, ax in zip(metrics, axes, strict=True):
-            above: Counter[float] = Counter()  # how many values were written above the panel at each N
-            for i, model in enumerate(models):  # small steps sideways keep error bars of different models apart
+            # how many values were written above the panel at each N
+            above: Counter[float] = Counter()
+            # small steps sideways keep error bars of different models apart
+            for i, model in enumerate(models):
                 aside = i - (len(models) - 1) / 2
-                _line(ax, _of(table, metric, model), limits[metric][1], aside, look[model], above, True)
-        handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
-        figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)
+                _line(
+                    ax,
+                    _of(table, metric, model),
+                    limits[metric][1],
+                    aside,
+                    look[model],
+                    above,
+                    True,
+                )
+        handles = [
+            Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model])
+            for model in models
+        ]
+        figure.legend(
+            handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6
+        )
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
         for k, ax in enumerate(axes):
             if sizes[0] > 0:
                 ax.set_xscale("log")
                 ax.xaxis.set_major_locator(FixedLocator(sizes))
-                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}"))
+                ax.xaxis.set_major_formatter(
+                    FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}")
+                )
                 ax.xaxis.set_minor_locator(NullLocator())
                 ax.xaxis.set_minor_formatter(NullFormatter())
-                if len(axes) > 1 or any(b < 1.6 * a for a, b in pairwise(sizes)):  # neighbours' labels would touch
-                    ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if len(axes) > 1 else 0)
+                # neighbours' labels would touch
+                if len(axes) > 1 or any(b < 1.6 * a for a, b in pairwise(sizes)):
+                    ax.tick_params(
+                        axis="x", labelsize=6.5, labelrotation=45 if len(axes) > 1 else 0
+                    )
             ax.set(ylim=limits[metric])
             if len(axes) == 1:
                 ax.set(xlabel=label, ylabel=in_words(metric))
@@ -97,7 +121,13 @@ def _of(table: pd.DataFrame, metric: str, model: str) -> pd.DataFrame:
 
 
 def _line(
-    ax: Axes, own: pd.DataFrame, high: float, aside: float, look: dict[str, Any], above: Counter[float], told: bool
+    ax: Axes,
+    own: pd.DataFrame,
+    high: float,
+    aside: float,
+    look: dict[str, Any],
+    above: Counter[float],
+    told: bool,
 ) -> None:
     """One model's line; with ``told`` its error bars, and its values above the panel written out."""
     if own.empty:
@@ -105,12 +135,15 @@ def _line(
     n = own["n_train"].to_numpy(float)
     if n.min() > 0:
         n = n * 1.018**aside
-    mean, se = own["mean"].to_numpy(float), own["se"].fillna(0).to_numpy(float)
+    mean = own["mean"].to_numpy(float)
+    se = own["se"].fillna(0).to_numpy(float)
     if not told:
         ax.plot(n, mean, linewidth=0.8, zorder=1, **look)
         return
     ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look)
-    for size, at, value in zip(own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True):
+    for size, at, value in zip(
+        own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True
+    ):
         ax.plot(at, high, marker="^", color=look["color"], markersize=6, clip_on=False, zorder=4)
         ax.annotate(
             f"{value:.3g}",
@@ -128,6 +161,7 @@ def _range(values: np.ndarray) -> tuple[float, float]:
     """Limits that leave out values more than three inter-quartile ranges above the upper quartile."""
     quarter, three_quarters = np.quantile(values, [0.25, 0.75])
     bulk = values[values <= three_quarters + 3 * (three_quarters - quarter)]
-    low, high = float(bulk.min()), float(bulk.max())
+    low = float(bulk.min())
+    high = float(bulk.max())
     margin = 0.07 * (high - low) or 0.1
     return low - margin, high + margin

@@ -1,4 +1,4 @@
-"""What the figures of the four statisticians read of their reports."""
+"""Report attributes that the figures of the four statisticians use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RegressionData(Protocol):
 
 
 class FisherReport(Protocol):
-    """β̂ with its confidence region, whose coverage was simulated."""
+    """β̂ with its confidence region and the simulated coverage of the region."""
 
     @property
     def data(self) -> RegressionData: ...

@@ -1,4 +1,4 @@
-"""Draws from the predictive distribution of a problem of one input, beside the labels that were learnt from."""
+"""Draws from the predictive distribution for one input, with the training labels."""
 
 from __future__ import annotations
 
@@ -27,18 +27,25 @@ def predictive_samples(problem: Labelled, posterior: Predicts, rng: Rng) -> dict
     if problem.target != "real" or problem.n_inputs != 1:
         return {}
     train = problem.train
-    low, high = float(train.x.min()), float(train.x.max())
+    low = float(train.x.min())
+    high = float(train.x.max())
     x = torch.linspace(low, high, POINTS, dtype=train.x.dtype, device=train.x.device)
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, x[:, None], rng)
     if not isinstance(predictive, GaussianMixture):
         return {}
-    location = torch.zeros(problem.n_tasks).to(train.y) if problem.y_mean is None else problem.y_mean
+    location = (
+        torch.zeros(problem.n_tasks).to(train.y) if problem.y_mean is None else problem.y_mean
+    )
     scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
     generator = rng.at("evaluation", 0)
-    which = torch.randint(len(predictive.mu), (POINTS,), generator=generator, device=generator.device).to(x.device)
+    which = torch.randint(
+        len(predictive.mu), (POINTS,), generator=generator, device=generator.device
+    ).to(x.device)
     rows = torch.arange(POINTS, device=x.device)
-    noise = torch.randn(POINTS, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+    noise = torch.randn(POINTS, generator=generator, dtype=x.dtype, device=generator.device).to(
+        x.device
+    )
     y = predictive.mu[which, rows, 0] + predictive.v[which, rows, 0].sqrt() * noise
 
     figure, axes = new_figure(1, 2, width=4.2, height=3.2, sharex=True, sharey=True)
@@ -48,7 +55,14 @@ def predictive_samples(problem: Labelled, posterior: Predicts, rng: Rng) -> dict
         ("draws from p(y|x)", x, y),
     ]
     for ax, (title, inputs, labels), colour in zip(axes, panels, PALETTE, strict=False):
-        ax.scatter(inputs.cpu(), (location[0] + scale[0] * labels).cpu(), s=5, color=colour, alpha=0.5, linewidth=0)
+        ax.scatter(
+            inputs.cpu(),
+            (location[0] + scale[0] * labels).cpu(),
+            s=5,
+            color=colour,
+            alpha=0.5,
+            linewidth=0,
+        )
         ax.set_title(title)
         ax.set_xlabel("x (standardised)")
     axes[0].set_ylabel(problem.task_names[0])

@@ -11,30 +11,55 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULES = {"gcv": "GCV", "loo": "leave one out", "evidence": "evidence", "hkb": "D σ̂²/‖β̂‖²"}
-DASHES: dict[str, Any] = {"gcv": "-", "loo": (0, (1, 1.5)), "evidence": (0, (5, 2)), "hkb": (0, (4, 1.5, 1, 1.5))}
+DASHES: dict[str, Any] = {
+    "gcv": "-",
+    "loo": (0, (1, 1.5)),
+    "evidence": (0, (5, 2)),
+    "hkb": (0, (4, 1.5, 1, 1.5)),
+}
 
 
 def ridge_trace(estimates: RidgeReport) -> Figure:
     """Left: coefficients against λ with the λ that each rule chooses; right: variance, squared bias and their sum."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.9)
-    data, penalties = estimates.data, estimates.penalties.cpu()
+    data = estimates.data
+    penalties = estimates.penalties.cpu()
     for j, name in enumerate(data.names):
         colour = PALETTE[j % len(PALETTE)]
         left.plot(
-            penalties, estimates.path[:, j].cpu(), color=colour, linestyle="-" if j < len(PALETTE) else "--", label=name
+            penalties,
+            estimates.path[:, j].cpu(),
+            color=colour,
+            linestyle="-" if j < len(PALETTE) else "--",
+            label=name,
         )
         if data.is_simulated:
-            left.plot(float(penalties[0]), float(data.beta[j]), "X", color=colour, markersize=6, clip_on=False)
+            left.plot(
+                float(penalties[0]),
+                float(data.beta[j]),
+                "X",
+                color=colour,
+                markersize=6,
+                clip_on=False,
+            )
     truth = " (crosses: true β)" if data.is_simulated else ""
-    left.set(xscale="log", xlabel="penalty λ", ylabel="coefficient", title=f"Hoerl & Kennard: ridge trace{truth}")
+    left.set(
+        xscale="log",
+        xlabel="penalty λ",
+        ylabel="coefficient",
+        title=f"Hoerl & Kennard: ridge trace{truth}",
+    )
 
-    variance, bias = estimates.variance.cpu(), estimates.bias.cpu()
+    variance = estimates.variance.cpu()
+    bias = estimates.bias.cpu()
     right.plot(penalties, variance, color=PALETTE[0], label="variance")
     right.plot(penalties, bias, color=PALETTE[1], label="squared bias")
     right.plot(penalties, variance + bias, color=PALETTE[6], linewidth=2, label="risk E‖β − β̂_λ‖²")
     right.axhline(estimates.risk(0.0), color=PALETTE[7], linestyle="--", label="least squares")
     whose = "true β" if data.is_simulated else "estimated β"
-    right.set(xscale="log", xlabel="penalty λ", ylabel="squared error", title=f"Risk, exact, {whose}")
+    right.set(
+        xscale="log", xlabel="penalty λ", ylabel="squared error", title=f"Risk, exact, {whose}"
+    )
     right.set_ylim(0, 1.6 * estimates.risk(0.0))
     for ax in (left, right):
         for rule, penalty in estimates.selected.items():
@@ -44,5 +69,12 @@ def ridge_trace(estimates: RidgeReport) -> Figure:
         handles += left.plot([], [], color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule])
         labels.append(f"λ by {text}")
     names, texts = left.get_legend_handles_labels()
-    figure.legend(names + handles, texts + labels, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    figure.legend(
+        names + handles,
+        texts + labels,
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize=8,
+    )
     return figure

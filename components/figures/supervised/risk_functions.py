@@ -34,13 +34,25 @@ def risk_functions(risks: WaldReport) -> Figure:
         left.errorbar(risks.multiples, risks.risk[e], yerr=2 * risks.error[e], **style)
     whose = "the true coefficients" if risks.data.is_simulated else "the estimated coefficients"
     what = "‖β − β̃‖" if risks.loss == "estimation" else "‖X(β − β̃)‖"
-    left.set(xlabel=f"r of β = r β₀, β₀ {whose}", ylabel=f"risk, loss from {what}", title="Wald: risk functions")
+    left.set(
+        xlabel=f"r of β = r β₀, β₀ {whose}",
+        ylabel=f"risk, loss from {what}",
+        title="Wald: risk functions",
+    )
     left.set_ylim(bottom=0)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
 
     place = range(len(names))
     worst = risks.risk.amax(1)
-    right.barh([p - 0.2 for p in place], worst, height=0.38, color=PALETTE[7], label="worst along the ray")
+    right.barh(
+        [p - 0.2 for p in place], worst, height=0.38, color=PALETTE[7], label="worst along the ray"
+    )
     right.barh(
         [p + 0.2 for p in place],
         risks.bayes_risk,

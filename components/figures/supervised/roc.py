@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def roc(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
-    """True against false positive rate on the test rows, one curve per task with its area in the legend.
+    """True against false positive rate on the test rows, one curve per task with its area.
 
-    Nothing is drawn unless labels are binary; a task whose test labels are all of one class is left out, and where there is
-    no other nothing is drawn."""
+    The area is in the legend.  Nothing is drawn unless labels are binary; a task with test
+    labels of a single class is left out, and if no other task remains nothing is drawn.
+    """
     if problem.target != "binary":
         return {}
     from sklearn.metrics import roc_auc_score, roc_curve
@@ -29,12 +30,14 @@ def roc(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
         predictive = problem.predictive_at(posterior, problem.test.x, rng)
         assert isinstance(predictive, Categorical)
         p = predictive.probs[..., 1].cpu()  # [B, T]
-    y, mask = problem.test.y.cpu(), problem.test.mask.cpu()
+    y = problem.test.y.cpu()
+    mask = problem.test.mask.cpu()
     figure, (ax,) = new_figure(width=4.3, height=4.1)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))
     dashes = ["-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1))]
     for t in range(problem.n_tasks):
-        label, score = y[mask[:, t], t], p[mask[:, t], t]
+        label = y[mask[:, t], t]
+        score = p[mask[:, t], t]
         if label.unique().numel() < 2:
             continue
         false, true, _ = roc_curve(label, score, drop_intermediate=False)

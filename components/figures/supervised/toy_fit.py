@@ -19,21 +19,29 @@ if TYPE_CHECKING:
 
 
 def toy_fit(
-    problem: Labelled, posterior: Predicts, rng: Rng, truth: Callable[[Tensor], Tensor] | None = None, n_grid: int = 400
+    problem: Labelled,
+    posterior: Predicts,
+    rng: Rng,
+    truth: Callable[[Tensor], Tensor] | None = None,
+    n_grid: int = 400,
 ) -> dict[str, Figure]:
-    """One panel per task in the units of the labels: training labels, truth(x) [B, T], mean and central 90 % band.
+    """Fit of each task: training labels, truth(x) [B, T], mean and central 90 % band.
 
-    The band is that of an observation (it includes the noise).  Nothing is drawn unless there is one real-valued input
-    and the labels are real.
+    There is one panel per task, in the units of the labels.  The band is the band of an
+    observation (it includes the noise).  Nothing is drawn unless there is one real-valued
+    input and the labels are real.
 
-    Source: Boustati (2021), Fig 3.1."""
+    Source: Boustati (2021), Fig 3.1.
+    """
     if problem.target != "real" or problem.n_inputs != 1:
         return {}
     train = problem.train
     low, high = problem.bounds or (float(train.x.min()), float(train.x.max()))
     x = torch.linspace(low, high, n_grid, dtype=train.x.dtype, device=train.x.device)
     location = (
-        torch.zeros(problem.n_tasks, dtype=x.dtype, device=x.device) if problem.y_mean is None else problem.y_mean
+        torch.zeros(problem.n_tasks, dtype=x.dtype, device=x.device)
+        if problem.y_mean is None
+        else problem.y_mean
     )
     scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
     with torch.no_grad():
@@ -42,19 +50,32 @@ def toy_fit(
         return {}
     predictive = predictive.rescale(location, scale)
     mean = predictive.mean.cpu()  # [n_grid, T]
-    lower, upper = predictive.quantile(0.05).cpu(), predictive.quantile(0.95).cpu()
+    lower = predictive.quantile(0.05).cpu()
+    upper = predictive.quantile(0.95).cpu()
     labels = (location + scale * train.y).cpu()
-    grid, margin = x.cpu(), 0.015 * (high - low)
+    grid = x.cpu()
+    margin = 0.015 * (high - low)
 
     figure, axes = new_figure(1, problem.n_tasks, width=4.8, height=3.3)
     for t, ax in enumerate(axes):
         seen = train.mask[:, t].cpu()
         ax.fill_between(
-            grid, lower[:, t], upper[:, t], color=PALETTE[0], alpha=0.18, linewidth=0, label="90 % of observations"
+            grid,
+            lower[:, t],
+            upper[:, t],
+            color=PALETTE[0],
+            alpha=0.18,
+            linewidth=0,
+            label="90 % of observations",
         )
         if truth is not None:
             ax.plot(
-                grid, truth(grid.double())[:, t], color="black", linestyle=(0, (4, 2)), linewidth=1.2, label="truth"
+                grid,
+                truth(grid.double())[:, t],
+                color="black",
+                linestyle=(0, (4, 2)),
+                linewidth=1.2,
+                label="truth",
             )
         ax.plot(grid, mean[:, t], color=PALETTE[0], linewidth=1.8, label="predictive mean")
         ax.scatter(

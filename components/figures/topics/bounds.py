@@ -28,7 +28,9 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
         ax.plot(passes, values, lw=2.4 if r == best else 1.2, label=label, **line_look(r))
     if fresh < len(bounds):
         ax.axvline(fresh, color="#999999", ls=":", lw=1)
-        ax.annotate(" warm", (fresh, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666")
+        ax.annotate(
+            " warm", (fresh, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666"
+        )
     ax.set(xlabel="passes over the documents", ylabel="ELBO (nats)")
     ax.legend(fontsize=8)
     return {"elbo_by_start": figure}

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS, SHOWN, WORDS = 5, 20, 8  # of images and of lists of words; topics shown; words of each
+COLUMNS = 5
+SHOWN = 20
+WORDS = 8  # of images and of lists of words; topics shown; words of each
 
 
 class Documents(Protocol):
-    """What these figures read of a problem."""
+    """Attributes of a problem that these figures use."""
 
     train: Counts
     vocabulary: Sequence[str]
@@ -32,16 +34,20 @@ class Documents(Protocol):
 
 
 def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
-    """Each topic as an image, black to white from 0 to its largest probability, beside the true ones, matched, where these are
-    known."""
-    shape, topics = problem.image_shape, align_topics(posterior.topics)
+    """Each topic as an image, next to the matched true topics where they are known.
+
+    Black to white is 0 to the largest probability of the topic.
+    """
+    shape = problem.image_shape
+    topics = align_topics(posterior.topics)
     if shape is None:
         return {}
     panels = [("found", topics)]
     if problem.truth is not None:
         truth = problem.truth.topics[0]
         found, of = match_topics(topics, truth)
-        rest = [k for k in range(len(topics)) if k not in found.tolist()]  # more topics than there are true ones
+        # more topics than there are true ones
+        rest = [k for k in range(len(topics)) if k not in found.tolist()]
         panels = [("truth", truth), ("found", topics[[*found[of.argsort()].tolist(), *rest]])]
     height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
     figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)

@@ -1,4 +1,4 @@
-"""An approximation of two parameters beside their exact posterior, or beside the density it approximates."""
+"""An approximation of two parameters, compared with the exact posterior or density."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID = 200
-REACH, WIDER, WIDEST = 5.0, 1.5, 60.0  # standard deviations of q that the grid goes out to, at first and at most
+REACH = 5.0
+WIDER = 1.5
+WIDEST = 60.0  # standard deviations of q that the grid goes out to, at first and at most
 EDGE = 8.0  # nats below its peak that the exact density has fallen at the edge
 MASSES = (0.95, 0.75, 0.5, 0.25)  # inside the contours
 Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n, 2] -> [n]
@@ -33,7 +35,10 @@ class KnownTarget(Protocol):
 
 
 def levels(log_density: Tensor) -> list[float]:
-    """Values of log p, evaluated on a regular grid, whose contours hold 95, 75, 50 and 25 % of the mass, rising."""
+    """Values of log p on a regular grid with contours that hold given shares of the mass.
+
+    They hold 95, 75, 50 and 25 % of the mass; values rise.
+    """
     ordered = log_density.flatten().sort(descending=True).values
     mass = ordered.softmax(0).cumsum(0)
     return [float(ordered[min(int((mass < share).sum()), len(ordered) - 1)]) for share in MASSES]
@@ -66,23 +71,29 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is not known."""
     sides, points = plane(theta, exact)
     figure, (axis,) = new_figure(width=5.0, height=4.4)
-    told, inside, drawn = (
-        [],
-        torch.zeros(len(points), dtype=torch.bool),
-        [(exact, PALETTE[6], 1.0, called), *([(own, PALETTE[1], 1.5, "q")] if own is not None else [])],
-    )
+    told = []
+    inside = torch.zeros(len(points), dtype=torch.bool)
+    drawn = [
+        (exact, PALETTE[6], 1.0, called),
+        *([(own, PALETTE[1], 1.5, "q")] if own is not None else []),
+    ]
     for density, colour, width, name in drawn:
         with torch.no_grad():
             value = density(points).cpu()
         shown = value.view(GRID, GRID).T
-        axis.contour(*sides, shown, levels=levels(value), colors=colour, linewidths=width, linestyles="solid")
+        axis.contour(
+            *sides, shown, levels=levels(value), colors=colour, linewidths=width, linestyles="solid"
+        )
         inside |= value > levels(value)[0]
         axis.plot([], [], color=colour, label=name)
         told.append(f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}")
     if own is None:
         dots = theta[:: max(1, len(theta) // 1000)].cpu()
-        axis.scatter(dots[:, 0], dots[:, 1], s=4, color=PALETTE[0], alpha=0.4, linewidth=0, label="draws")
-    low, high = points.cpu()[inside].amin(0), points.cpu()[inside].amax(0)
+        axis.scatter(
+            dots[:, 0], dots[:, 1], s=4, color=PALETTE[0], alpha=0.4, linewidth=0, label="draws"
+        )
+    low = points.cpu()[inside].amin(0)
+    high = points.cpu()[inside].amax(0)
     margin = 0.15 * (high - low)
     axis.set_xlim(float(low[0] - margin[0]), float(high[0] + margin[0]))
     axis.set_ylim(float(low[1] - margin[1]), float(high[1] + margin[1]))
@@ -110,11 +121,16 @@ def density_of(posterior: object) -> Density | None:
 def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
     """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a grid, and of q.  Where there
     are not two coordinates, or no draws, nothing."""
-    if not isinstance(posterior, Draws) or not isinstance(posterior.model, LogJoint) or posterior.draws.shape[-1] != 2:
+    if (
+        not isinstance(posterior, Draws)
+        or not isinstance(posterior.model, LogJoint)
+        or posterior.draws.shape[-1] != 2
+    ):
         return {}
     if posterior.n_draws < 2 or not isinstance(problem.train, Rows):
         return {}
-    model, train = posterior.model, problem.train
+    model = posterior.model
+    train = problem.train
 
     def exact(theta: Tensor) -> Tensor:
         return model.log_prior(theta) + model.log_likelihood(theta, train).sum(1)
@@ -123,6 +139,13 @@ def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Fig
 
 
 def beside_target(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
-    """The same of a density of two coordinates and of a q whose density is known; nothing of others, which have draws alone."""
+    """Contours of a density of two coordinates and of q, if the density of q is known.
+
+    Nothing is drawn for a q with only draws.
+    """
     own = density_of(draws) if draws.draws.shape[-1] == 2 else None
-    return {} if own is None or draws.n_draws < 2 else contours(draws.flat, problem.log_density, own, "target")
+    return (
+        {}
+        if own is None or draws.n_draws < 2
+        else contours(draws.flat, problem.log_density, own, "target")
+    )

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
-    """Lines of [T, S], the best start in the first colour; beside, on a logarithmic axis, what is still to gain."""
+    """Objectives [T, S] of every start by cycle, and the remaining gain on a logarithmic axis.
+
+    The best start has the first colour; the remaining gain is in the right panel.
+    """
     if len(by_cycle) < 2:
         return {}
     best = int(by_cycle[-1].argmax())
@@ -21,7 +24,10 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     cycles = range(1, len(by_cycle) + 1)
     gap = (by_cycle[-1, best] - by_cycle).clamp_min(1e-10)
     for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
-        look: dict[str, Any] = {"color": PALETTE[0] if s == best else PALETTE[7], "lw": 1.8 if s == best else 1.0}
+        look: dict[str, Any] = {
+            "color": PALETTE[0] if s == best else PALETTE[7],
+            "lw": 1.8 if s == best else 1.0,
+        }
         left.plot(cycles, by_cycle[:, s].numpy(), **look)
         right.semilogy(cycles, gap[:, s].numpy(), **look)
     left.set_xlabel("cycle")
@@ -29,6 +35,9 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     right.set_xlabel("cycle")
     right.set_ylabel("below the best start's last (nats)")
     shown = by_cycle[min(1, len(by_cycle) - 1) :]
-    left.set_ylim(float(shown.min()) - 1, float(by_cycle.max()) + 0.05 * float(by_cycle.max() - shown.min()) + 1)
+    left.set_ylim(
+        float(shown.min()) - 1,
+        float(by_cycle.max()) + 0.05 * float(by_cycle.max() - shown.min()) + 1,
+    )
     figure.suptitle(f"{title} of {by_cycle.shape[1]} starts", fontsize=10)
     return {"bound_by_start": figure}

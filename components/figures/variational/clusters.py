@@ -28,27 +28,43 @@ def clusters(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]
         found = posterior.clusters(rows)
     if found is None:
         return {}
-    x, probabilities = rows.x.cpu(), found.cpu()
+    x = rows.x.cpu()
+    probabilities = found.cpu()
     figure, axes = new_figure(1, 2, width=4.2, height=3.8, sharex=True, sharey=True)
     known = problem.test_classes
-    colours = [PALETTE[int(k) % len(PALETTE)] for k in (known if known is not None else torch.full((len(x),), 7))]
+    colours = [
+        PALETTE[int(k) % len(PALETTE)]
+        for k in (known if known is not None else torch.full((len(x),), 7))
+    ]
     axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
     axes[0].set_title("known classes" if known is not None else "rows")
     from matplotlib.colors import to_rgba
 
-    chosen, certain = probabilities.argmax(1).tolist(), probabilities.amax(1).clamp(0.15, 1).tolist()
+    chosen = probabilities.argmax(1).tolist()
+    certain = probabilities.amax(1).clamp(0.15, 1).tolist()
     paler = [to_rgba(PALETTE[k % len(PALETTE)], p) for k, p in zip(chosen, certain, strict=True)]
     axes[1].scatter(x[:, 0], x[:, 1], s=9, c=paler, linewidth=0)
     axes[1].set_title("clusters")
     if x.shape[1] == 2:
-        low, high = x.amin(0), x.amax(0)
-        sides = [torch.linspace(float(a), float(b), GRID, dtype=x.dtype) for a, b in zip(low, high, strict=True)]
+        low = x.amin(0)
+        high = x.amax(0)
+        sides = [
+            torch.linspace(float(a), float(b), GRID, dtype=x.dtype)
+            for a, b in zip(low, high, strict=True)
+        ]
         points = torch.cartesian_prod(*sides).to(rows.x)
         with torch.no_grad():
             density = posterior.log_predictive(Rows(points, 1.0)).view(GRID, GRID).T.cpu()
         top = math.floor(float(density.max()))
-        axes[1].contour(sides[0], sides[1], density, levels=[top - k for k in range(6, -1, -1)], colors="k",
-                        linewidths=0.6, alpha=0.6)  # fmt: skip
+        axes[1].contour(
+            sides[0],
+            sides[1],
+            density,
+            levels=[top - k for k in range(6, -1, -1)],
+            colors="k",
+            linewidths=0.6,
+            alpha=0.6,
+        )
     for axis in axes:
         axis.set_xlabel("x1")
     axes[0].set_ylabel("x2")

@@ -1,4 +1,4 @@
-"""What a laboratory of gradients found: variance against learning and training, and what it costs."""
+"""Variance of gradient estimators against learning and training, and their cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = 20.0  # span of an axis within which every tick has a number
-MARKERS = ["o", "s", "^", "D"]  # of gradients that share a colour, where there are more than colours
+# of gradients that share a colour, where there are more than colours
+MARKERS = ["o", "s", "^", "D"]
 FLOOR = 1e-6  # smallest ratio that is drawn
 
 
@@ -30,7 +31,7 @@ class Found(Protocol):
 
 
 class Laboratory(Protocol):
-    """What these figures read."""
+    """Attributes of a gradient laboratory that these figures use."""
 
     @property
     def labels(self) -> list[str]: ...
@@ -46,7 +47,7 @@ class Laboratory(Protocol):
 
 
 def _look(k: int) -> dict[str, Any]:
-    """Of the k-th gradient."""
+    """Plot style of the k-th gradient."""
     return line_look(k) | {"marker": MARKERS[k // len(PALETTE) % len(MARKERS)]}
 
 
@@ -67,7 +68,9 @@ def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
     for name, value in seen.findings.scores.items():
         if name.startswith("best_") and name.endswith(f"/{t}"):
             kind, order, _ = name.split("/")
-            ax.axhline(max(value, FLOOR), color="0.5", lw=0.8, ls=":" if "per_row" in kind else "--")
+            ax.axhline(
+                max(value, FLOOR), color="0.5", lw=0.8, ls=":" if "per_row" in kind else "--"
+            )
             ax.annotate(
                 f"best {kind.removeprefix('best_').replace('_', ' ')}, {order}",
                 (0.01, max(value, FLOOR)),
@@ -81,14 +84,22 @@ def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
 
 def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
-        ratio, time = (seen.findings.scores[f"{score}/{label}/{t}"] for score in ("trace_ratio", "milliseconds"))
+        ratio, time = (
+            seen.findings.scores[f"{score}/{label}/{t}"]
+            for score in ("trace_ratio", "milliseconds")
+        )
         ax.plot(time, max(ratio, FLOOR), **_look(k), label=label)
     first = seen.labels[0]
     slow = max(seen.findings.scores[f"milliseconds/{label}/{t}"] for label in seen.labels)
     start = seen.findings.scores[f"milliseconds/{first}/{t}"]
     x = [start * (slow / start) ** (i / 20) for i in range(21)] if slow > start > 0 else [start]
     ax.plot(x, [start / v for v in x], color="0.6", lw=0.8)  # as much variance × time as the first
-    ax.set(xscale="log", yscale="log", xlabel="milliseconds an estimate", title=f"cost after {t:,} steps")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="milliseconds an estimate",
+        title=f"cost after {t:,} steps",
+    )
     _plain(ax)
 
 
@@ -112,20 +123,28 @@ def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
     _costs(costs, seen, reached[-1])
     axes[0].set_ylabel("trace of covariance, ratio")
     handles, names = steps.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(4, math.ceil(len(names))), fontsize=8)
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=min(4, math.ceil(len(names))), fontsize=8
+    )
     return {"gradient_variance": figure}
 
 
 def correction_spread(seen: Laboratory) -> dict[str, Figure]:
-    """The distribution function of |δ_i^CV/E[a_VarGrad]| over parameters and rows, a curve for each freeze (Boustati 2021,
-    Figure 5.2 as a distribution function).  Nothing where it was not looked at."""
+    """Distribution function of |δ_i^CV/E[a_VarGrad]| over parameters and rows.
+
+    There is a curve for each freeze (Boustati 2021, Figure 5.2 as a distribution function).
+    Nothing is drawn if the correction was not measured.
+    """
     if not seen.findings.corrections:
         return {}
     figure, (ax,) = new_figure()
     for k, (t, quantiles) in enumerate(seen.findings.corrections.items()):
         share = [i / (len(quantiles) - 1) for i in range(len(quantiles))]
         ax.plot(
-            [max(q, FLOOR) for q in quantiles], share, color=PALETTE[k % len(PALETTE)], label=f"after {int(t):,} steps"
+            [max(q, FLOOR) for q in quantiles],
+            share,
+            color=PALETTE[k % len(PALETTE)],
+            label=f"after {int(t):,} steps",
         )
     ax.set(xscale="log", xlabel="|δ / E a|", ylabel="share of parameters below")
     ax.legend()

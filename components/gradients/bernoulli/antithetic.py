@@ -17,12 +17,16 @@ from components.gradients.bernoulli.layers import drawn_above, uniform, with_log
 
 
 class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
-    """∂/∂α E f(z) from K draws of each layer whose uniform numbers depend on each other, and how f differs between them.
+    """∂/∂α E f(z) from K dependent draws of each layer, and how f differs between them.
 
-    f = log p(x, z) − log q(z|x) of a row, [K, C, B]: it is never summed over rows before it is multiplied.  The layers below
-    are a draw of the guide, the same for all K; those above are drawn given each.  C such chains go on side by side.  Where f
-    depends on φ itself nothing is lost: E[∂ log q/∂φ] = 0.  Each draw of each layer is one of q, and p learns from all, or
-    from those of the first layer where the others have few draws below them: L K C evaluations of f."""
+    The uniform numbers of the draws depend on each other.  f = log p(x, z) − log q(z|x) of
+    a row, [K, C, B]: it is never summed over rows before it is multiplied.  The layers
+    below are a draw from the guide, the same for all K; the layers above are drawn given
+    each.  C such chains run in parallel.  The dependence of f itself on φ contributes
+    nothing: E[∂ log q/∂φ] = 0.  Each draw of each layer is a draw from q, and p learns from
+    all draws, or from the first layer's draws where the others have few draws below them:
+    L K C evaluations of f.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = True
@@ -51,7 +55,9 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         scale = batch.scale / self.chains
         below: list[Tensor] = []  # z_1 … z_{l−1}, [C, B, D] each
-        alphas, by_alpha, f = [], [], []
+        alphas = []
+        by_alpha = []
+        f = []
         joint = []
         for _ in range(module.n_layers):
             alpha = module.logits(batch, below).expand(self.chains, -1, -1)
@@ -67,7 +73,9 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
             by_alpha.append(scale * self.slope(u, z, f[-1], alpha.detach()))
             below.append(z[0])
         told = slice(1) if self.first_alone else slice(None)
-        gradients = with_log_odds(module, batch.scale * torch.stack(joint[told]).mean(), alphas, by_alpha)
+        gradients = with_log_odds(
+            module, batch.scale * torch.stack(joint[told]).mean(), alphas, by_alpha
+        )
         elbo = batch.scale * torch.stack(f[told]).flatten(0, 2).mean(0).sum()
         return gradients, {"elbo": elbo}, None
 
@@ -80,7 +88,7 @@ class AntitheticPairs(Antithetic):
     @staticmethod
     @abstractmethod
     def weight(u: Tensor, z: Tensor, other: Tensor, alpha: Tensor) -> Tensor:
-        """What multiplies f(z) − f(z̃) in ∂/∂α, by draw and variable [S, B, D]."""
+        """Factor of f(z) − f(z̃) in ∂/∂α, by draw and variable [S, B, D]."""
 
     @property
     def chains(self) -> int:

@@ -39,7 +39,8 @@ def both_below(copula: Copula, m: Tensor, n: int) -> Tensor:
     if copula == "dirichlet":
         return (2 * m.pow(1 / (n - 1)) - 1).clamp_min(0).pow(n - 1)
     # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), from r = 0 on, where they are independent; r = sin t.
-    h, end = torch.special.ndtri(m), math.asin(-1 / (n - 1))
+    h = torch.special.ndtri(m)
+    end = math.asin(-1 / (n - 1))
     at, weights = _legendre(m)
     slope = torch.exp(-h.square()[..., None] / (1 + (end * at).sin()))
     return (m.square() + end / (2 * math.pi) * (slope * weights).sum(-1)).clamp_min(0)
@@ -55,21 +56,29 @@ def _legendre(like: Tensor) -> tuple[Tensor, Tensor]:
 
 @register("gradient", "arms")
 class ARMS(Antithetic):
-    """ARMS: n draws of each variable, any two of them equally and negatively correlated, each compared with the mean of all.
+    """ARMS: n draws of each variable, equally and negatively correlated in pairs.
 
-        ∂/∂α_l E f = E[(n − 1)⁻¹ Σ_k (f(z^k) − f̄) (z_l^k − σ(α_l)) / (1 − ρ_l)],   ρ_l = Corr(z_l^j, z_l^k)
-        z_l^k = 1[u^k < σ(α_l)] where σ(α_l) ≤ ½, else 1[u^k > 1 − σ(α_l)],   (u^1, …, u^n) of a copula, every u^k ~ U(0, 1)
+    Each draw is compared with the mean of all.
 
-    so that the rarer value of a variable is taken by as few of the n at once as can be.  dirichlet: u = (1 − d)^{n−1},
-    d ~ Dirichlet(1_n), P(u^j, u^k < m) = max(0, 2 m^{1/(n−1)} − 1)^{n−1}; gaussian: normals of correlation −1/(n − 1), ρ by
-    quadrature.  n = S = 2 is DisARM, independent draws (ρ = 0) leave-one-out.  Layers as in ARM, the layers below one draw for
-    all n, because only draws of one α can be compared so: L n evaluations of f; p learns from those of the first layer.
-    f [n, B], α [B, D].  Terms: elbo, of the whole data set in nats.
+        ∂/∂α_l E f = E[(n − 1)⁻¹ Σ_k (f(z^k) − f̄) (z_l^k − σ(α_l)) / (1 − ρ_l)]
+        ρ_l = Corr(z_l^j, z_l^k)
+        z_l^k = 1[u^k < σ(α_l)] where σ(α_l) ≤ ½, else 1[u^k > 1 − σ(α_l)]
+        (u^1, …, u^n) of a copula, every u^k ~ U(0, 1)
+
+    so that as few of the n draws as possible take the rarer value of a variable
+    simultaneously.  dirichlet: u = (1 − d)^{n−1}, d ~ Dirichlet(1_n),
+    P(u^j, u^k < m) = max(0, 2 m^{1/(n−1)} − 1)^{n−1}; gaussian: normals of correlation
+    −1/(n − 1), ρ by quadrature.  n = S = 2 is DisARM, independent draws (ρ = 0) are
+    leave-one-out.  Layers as in ARM, with one draw of the layers below for all n, because
+    only draws given the same α can be compared in this way: L n evaluations of f; p learns
+    from the draws of the first layer.  f [n, B], α [B, D].  Terms: elbo, of the whole data
+    set in nats.
 
     Raises:
         ConfigError: one draw has no others.
 
-    Source: Dimitriev and Zhou (2021)."""
+    Source: Dimitriev and Zhou (2021).
+    """
 
     first_alone: ClassVar[bool] = True
 
@@ -86,12 +95,18 @@ class ARMS(Antithetic):
 
     def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         shape = torch.Size([self.n_samples, *alpha.shape])
-        u = dirichlet(shape, alpha, rng) if self.copula == "dirichlet" else gaussian(shape, alpha, rng)
+        u = (
+            dirichlet(shape, alpha, rng)
+            if self.copula == "dirichlet"
+            else gaussian(shape, alpha, rng)
+        )
         rare = (u < (-alpha.abs()).sigmoid()).to(alpha)
         return u, torch.where(alpha > 0, 1 - rare, rare)
 
     def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
-        n, m = self.n_samples, (-alpha.abs()).sigmoid().clamp_min(torch.finfo(alpha.dtype).tiny)  # P of the rarer value
+        n = self.n_samples
+        # P of the rarer value
+        m = (-alpha.abs()).sigmoid().clamp_min(torch.finfo(alpha.dtype).tiny)
         uncorrelated = (1 - both_below(self.copula, m, n) / m) / (1 - m)  # 1 − ρ
         differences = ((f - f.mean(0))[..., None] * (z - alpha.sigmoid())).sum(0)
         return differences / (n - 1) / uncorrelated

@@ -42,11 +42,14 @@ class DoubleCV(LeaveOneOut[LayerCoefficients]):
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[LayerCoefficients]:
         return Learnt.begin(
-            LayerCoefficients(module.n_layers, self.coefficient, next(iter(module.parameters()))), self.lr
+            LayerCoefficients(module.n_layers, self.coefficient, next(iter(module.parameters()))),
+            self.lr,
         )
 
     def by_alpha(self, control: LayerCoefficients, draws: SlopedDraws) -> list[Tensor]:
-        a, h, known = control.coefficient, draws.f, []
+        a = control.coefficient
+        h = draws.f
+        known = []
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
         for at, mu in enumerate(draws.probability):
             weighted = a[at] * mean_of_others(draws.slope[at])  # a_l ∇̄_l^s

@@ -18,15 +18,21 @@ from components.registry import register
 
 @register("gradient", "gumbel_softmax")
 class GumbelSoftmax(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
-    """Gumbel-softmax: the bound is differentiated through relaxed draws, biased, the less the lower the temperature.
+    """Gumbel-softmax: biased gradient of the bound through relaxed draws.
 
-        ∇ S⁻¹ Σ_s f(z̄_s),   z̄_l = σ((α_l(z̄_{l−1}) + logit u_l) / λ),   f = log p(x, z̄) − log q(z̄|x)
+    The bias falls with the temperature.
 
-    All layers are relaxed at once and each feeds the next; as λ falls to 0, z̄ becomes a draw of q and the variance grows
-    without bound.  f [S, B], α [S, B, D].  Terms: elbo, of the binary draws 1[z̄_1 > ½], … that are made with the same noise,
-    layer by layer, of the whole data set in nats: the bound itself, not what is differentiated.
+        ∇ S⁻¹ Σ_s f(z̄_s),   z̄_l = σ((α_l(z̄_{l−1}) + logit u_l) / λ)
+        f = log p(x, z̄) − log q(z̄|x)
 
-    Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017)."""
+    All layers are relaxed simultaneously and each feeds the next; as λ falls to 0, z̄
+    becomes a draw from q and the variance grows without bound.  f [S, B], α [S, B, D].
+    Terms: elbo, of the binary draws 1[z̄_1 > ½], … that are made with the same noise, layer
+    by layer, of the whole data set in nats: the bound itself, not the differentiated
+    objective.
+
+    Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = False
@@ -49,7 +55,9 @@ class GumbelSoftmax(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
             with torch.no_grad():
                 binary.append((module.logits(batch, binary) + noise > 0).to(alpha))
         f = module.log_joint(batch, relaxed) - module.log_q(batch, relaxed)  # [S, B]
-        gradients = torch.autograd.grad(batch.scale * f.mean(0).sum(), list(module.parameters()), allow_unused=True)
+        gradients = torch.autograd.grad(
+            batch.scale * f.mean(0).sum(), list(module.parameters()), allow_unused=True
+        )
         with torch.no_grad():
             f = module.log_joint(batch, binary) - module.log_q(batch, binary)
         return list(gradients), {"elbo": batch.scale * f.mean(0).sum()}, None

@@ -1,4 +1,7 @@
-"""What every estimator of a model with layers of binary variables does: draws, and the way from log odds to parameters."""
+"""Shared parts of estimators for layers of binary variables: draws and chain rule.
+
+The chain rule leads from log odds to parameters.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,17 @@ def drawn_above(
 
 
 def with_log_odds(
-    module: BernoulliLayers[RowBatch], bound: Tensor, alphas: Sequence[Tensor], by_alpha: Sequence[Tensor]
+    module: BernoulliLayers[RowBatch],
+    bound: Tensor,
+    alphas: Sequence[Tensor],
+    by_alpha: Sequence[Tensor],
 ) -> list[Tensor | None]:
-    """Gradients for every parameter: those of ``bound`` [], by way of p, and Σ_l (∂ℒ/∂α_l) ∂α_l/∂φ by way of the guide.
+    """Gradients for every parameter, through p and through the log odds of the guide.
 
-    ``by_alpha`` holds estimates of ∂ℒ/∂α_l, where ℒ is the bound of the whole data set, as ``alphas`` [S, B, D_l]."""
+    They are the gradients of ``bound`` [] through p, and Σ_l (∂ℒ/∂α_l) ∂α_l/∂φ through the
+    guide.  ``by_alpha`` holds estimates of ∂ℒ/∂α_l, where ℒ is the bound of the whole data
+    set, in the shape of ``alphas`` [S, B, D_l].
+    """
     surrogate = bound
     for alpha, gradient in zip(alphas, by_alpha, strict=True):
         surrogate = surrogate + (gradient.detach() * alpha).sum()

@@ -1,4 +1,4 @@
-"""What estimators of models with binary layers learn on the way: parts that descend the variance of what they correct."""
+"""Learnt parts of estimators for binary layers: they descend the variance of the estimate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ C = TypeVar("C", bound=nn.Module)
 
 @dataclass
 class Learnt(Generic[C]):
-    """What a control variate is made of, and its optimizer."""
+    """Module of a control variate, and its optimizer."""
 
     control: C
     optimizer: Adam
@@ -38,7 +38,9 @@ def descend(state: Learnt[C], by_alpha: Sequence[Tensor]) -> None:
     ``by_alpha`` has been used: a control variate must not know the noise that it corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
     parameters = list(state.control.parameters())
-    for parameter, gradient in zip(parameters, torch.autograd.grad(square, parameters), strict=True):
+    for parameter, gradient in zip(
+        parameters, torch.autograd.grad(square, parameters), strict=True
+    ):
         parameter.grad = gradient
     state.optimizer.step()
     state.optimizer.zero_grad()
@@ -52,7 +54,7 @@ def silent(sizes: Sequence[int], activation: Activation, rng: Rng) -> Perceptron
 
 
 class RowLayers(BernoulliLayers[RowBatch], RowGuide[RowBatch], Protocol):
-    """Binary layers, and rows that networks beside the model may read."""
+    """Binary layers with rows that networks outside the model may read."""
 
 
 class Surrogates(nn.Module):
@@ -60,12 +62,15 @@ class Surrogates(nn.Module):
 
     def __init__(self, module: RowLayers, widths: Iterable[int], rng: Rng):
         super().__init__()
-        sizes, hidden = list(module.layer_sizes), list(widths)
+        sizes = list(module.layer_sizes)
+        hidden = list(widths)
         inside = [module.context_dim + sum(sizes[: at + 1]) for at in range(len(sizes))]
         self.networks = nn.ModuleList(silent([n, *hidden, 1], "tanh", rng) for n in inside)
         self.to(next(iter(module.parameters())))
 
-    def value(self, module: RowLayers, batch: RowBatch, below: Sequence[Tensor], zeta: Tensor) -> Tensor:
+    def value(
+        self, module: RowLayers, batch: RowBatch, below: Sequence[Tensor], zeta: Tensor
+    ) -> Tensor:
         """r_l [S, B], of l − 1 layers below and ζ_l, [S, B, D] each."""
         context = module.context(batch).detach().expand(len(zeta), -1, -1)
         found: Tensor = self.networks[len(below)](torch.cat([context, *below, zeta], -1))

@@ -37,12 +37,14 @@ class SlopedDraws:
 
 
 class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Generic[C]):
-    """∂/∂α_l of E f from S draws z^s of all layers, each compared with the others: S evaluations of f and of its slope.
+    """∂/∂α_l of E f from S draws z^s of all layers, each compared with the others.
 
-    What is added to leave-one-out has mean 0 given the layers below and the other draws, whatever is learnt.
+    It takes S evaluations of f and of its gradient.  The terms added to leave-one-out have
+    mean 0 given the layers below and the other draws, for any learnt parameters.
 
     Raises:
-        ConfigError: one draw has no others."""
+        ConfigError: one draw has no others.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = True
@@ -57,10 +59,10 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
 
     @abstractmethod
     def by_alpha(self, control: C, draws: SlopedDraws) -> list[Tensor]:
-        """∂/∂α_l of each draw, unscaled [S, B, D_l]; functions of what is learnt."""
+        """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of the learnt parameters."""
 
     def observe_draws(self, control: C, draws: SlopedDraws) -> None:
-        """Whatever else is to be kept of draws that have been used."""
+        """Update any further statistics with draws that have been used."""
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: Learnt[C]
@@ -71,11 +73,16 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         log_joint = module.log_joint(batch, at)
         f = log_joint - module.log_q(batch, at)  # [S, B]
         slope = torch.autograd.grad(f.sum(), at, retain_graph=True)
-        draws = SlopedDraws(list(z), [alpha.detach().sigmoid() for alpha in alphas], list(slope), f.detach())
+        draws = SlopedDraws(
+            list(z), [alpha.detach().sigmoid() for alpha in alphas], list(slope), f.detach()
+        )
         by_alpha = self.by_alpha(state.control, draws)
         scale = batch.scale / self.n_samples
-        gradients = with_log_odds(module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha])
+        gradients = with_log_odds(
+            module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha]
+        )
         if self.lr:
-            descend(state, [g.mean(0, keepdim=True) for g in by_alpha])  # draws that are compared vary together
+            # draws that are compared vary together
+            descend(state, [g.mean(0, keepdim=True) for g in by_alpha])
         self.observe_draws(state.control, draws)
         return gradients, {"elbo": batch.scale * draws.f.mean(0).sum()}, state

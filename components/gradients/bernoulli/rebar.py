@@ -17,17 +17,23 @@ from components.registry import register
 
 @register("gradient", "rebar")
 class REBAR(Relaxing[BernoulliLayers[RowBatch], Relaxation]):
-    """REBAR: f at a relaxed layer is a control variate whose mean is known by reparameterisation, one layer at a time.
+    """REBAR: f at a relaxed layer is a control variate with a known mean, layer by layer.
+
+    The mean is known by reparameterisation.
 
         ∂/∂α_l E f = E[(f(z) − η c(ζ̃)) (z_l − σ(α_l)) + η ∂/∂α_l (c(ζ) − c(ζ̃))]
-        ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l,   c(ζ) = f(z_1, …, z_{l−1}, σ(ζ/λ), σ(α_{l+1}), …)
+        ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
+        c(ζ) = f(z_1, …, z_{l−1}, σ(ζ/λ), σ(α_{l+1}), …)
 
-    The layers above l are at the means that follow from the relaxed one, so that c is smooth in ζ whatever they are: a draw
-    of theirs would be a step function of ζ, and the path through it lost.  λ_l and η_l stay (``adapt: static``) or descend
-    E[(∂/∂α_l)²] of a draw by Adam, after they have been used (dynamic): as the mean depends on neither, that is descent of
-    the variance.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: λ, η and their optimizer.
+    The layers above l are at the means that follow from the relaxed one, so that c is
+    smooth in ζ for any such layers: a draw of them would be a step function of ζ, and the
+    path through it lost.  λ_l and η_l are fixed (``adapt: static``) or descend
+    E[(∂/∂α_l)²] of a draw by Adam, after they have been used (dynamic): the mean depends on
+    neither, so this is descent of the variance.  f and α [S, B, …].  Terms: elbo, of the
+    whole data set in nats.  State: λ, η and their optimizer.
 
-    Source: Tucker et al. (2017); Grathwohl et al. (2018), eq. (9), of which it is a special case."""
+    Source: Tucker et al. (2017); a special case of Grathwohl et al. (2018), eq. (9).
+    """
 
     adapt: Literal["static", "dynamic"]
     temperature: PositiveFloat
@@ -40,7 +46,9 @@ class REBAR(Relaxing[BernoulliLayers[RowBatch], Relaxation]):
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[Relaxation]:
         like = next(module.parameters())
-        return Learnt.begin(Relaxation(module.n_layers, self.temperature, self.coefficient, like), self.lr)
+        return Learnt.begin(
+            Relaxation(module.n_layers, self.temperature, self.coefficient, like), self.lr
+        )
 
     def control(
         self,

@@ -16,16 +16,22 @@ from components.registry import register
 
 @register("gradient", "relax")
 class RELAX(Relaxing[RowLayers, Surrogates]):
-    """RELAX: a network of the relaxed layer is the control variate, one for each layer; f is asked for its values alone.
+    """RELAX: a network of the relaxed layer is the control variate, one for each layer.
+
+    Only values of f are needed.
 
         ∂/∂α_l E f = E[(f(z) − c_φ(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c_φ(ζ) − c_φ(ζ̃))]
-        ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l,   c_φ(ζ) = r_l(x, z_1, …, z_{l−1}, ζ)
+        ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
+        c_φ(ζ) = r_l(x, z_1, …, z_{l−1}, ζ)
 
-    φ descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used: as the mean does not depend on φ, that is descent of the
-    variance.  c_φ is 0 at first, which is Reinforce.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.
-    State: the networks and their optimizer.
+    φ descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used: the mean does not
+    depend on φ, so this is descent of the variance.  c_φ is 0 at first, which is Reinforce.
+    f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: the networks and
+    their optimizer.
 
-    Source: Grathwohl et al. (2018), eqs. (7) and (9); for layers, each given the one below, our derivation."""
+    Source: Grathwohl et al. (2018), eqs. (7) and (9); for layers, each given the one below,
+    our derivation.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
 
@@ -36,6 +42,11 @@ class RELAX(Relaxing[RowLayers, Surrogates]):
         return Learnt.begin(Surrogates(module, self.widths, rng), self.lr)
 
     def control(
-        self, module: RowLayers, batch: RowBatch, part: Surrogates, below: list[Tensor], zeta: Tensor
+        self,
+        module: RowLayers,
+        batch: RowBatch,
+        part: Surrogates,
+        below: list[Tensor],
+        zeta: Tensor,
     ) -> Tensor:
         return part.value(module, batch, below, zeta)

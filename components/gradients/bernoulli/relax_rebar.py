@@ -19,7 +19,8 @@ class Both(nn.Module):
 
     def __init__(self, relaxation: Relaxation, surrogates: Surrogates):
         super().__init__()
-        self.relaxation, self.surrogates = relaxation, surrogates
+        self.relaxation = relaxation
+        self.surrogates = surrogates
 
 
 @register("gradient", "relax_rebar")
@@ -46,6 +47,8 @@ class RelaxREBAR(Relaxing[RowLayers, Both]):
         relaxation = Relaxation(module.n_layers, self.temperature, self.coefficient, like)
         return Learnt.begin(Both(relaxation, Surrogates(module, self.widths, rng)), self.lr)
 
-    def control(self, module: RowLayers, batch: RowBatch, part: Both, below: list[Tensor], zeta: Tensor) -> Tensor:
+    def control(
+        self, module: RowLayers, batch: RowBatch, part: Both, below: list[Tensor], zeta: Tensor
+    ) -> Tensor:
         relaxed = part.relaxation.value(module, batch, below, zeta)
         return relaxed + part.surrogates.value(module, batch, below, zeta)

@@ -31,7 +31,11 @@ class Relaxation(nn.Module):
         self.coefficient = nn.Parameter(torch.full((layers,), coefficient).to(like))
 
     def value(
-        self, module: BernoulliLayers[RowBatch], batch: RowBatch, below: Sequence[Tensor], zeta: Tensor
+        self,
+        module: BernoulliLayers[RowBatch],
+        batch: RowBatch,
+        below: Sequence[Tensor],
+        zeta: Tensor,
     ) -> Tensor:
         """η f(z_1, …, z_{l−1}, σ(ζ/λ), σ(α_{l+1}), …) [S, B]."""
         at = len(below)
@@ -60,11 +64,16 @@ def conditional(z: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
 
 
 class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
-    """∂/∂α_l E f(z) by the score function, with a control variate c of a relaxed layer, whose mean is known by its path.
+    """∂/∂α_l E f(z) by the score function, with a relaxed layer as control variate.
 
-        (f(z) − c(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c(ζ) − c(ζ̃)),   ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
+    The mean of the control variate c of a relaxed layer is known by its path.
 
-    c is any smooth function of ζ_l, given x and the draws below l, that knows nothing of u."""
+        (f(z) − c(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c(ζ) − c(ζ̃))
+        ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
+
+    c is any smooth function of ζ_l, given x and the draws below l, that does not depend on
+    u.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = True
@@ -76,7 +85,9 @@ class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
         return True
 
     @abstractmethod
-    def control(self, module: M, batch: RowBatch, part: C, below: list[Tensor], zeta: Tensor) -> Tensor:
+    def control(
+        self, module: M, batch: RowBatch, part: C, below: list[Tensor], zeta: Tensor
+    ) -> Tensor:
         """c(ζ_l) [2 S, B], of the layers below and ζ_l [2 S, B, D]."""
 
     def estimate(
@@ -97,20 +108,24 @@ class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
         draws = RelaxedDraws([alpha.detach() for alpha in alphas], u, z, v, f)
         by_alpha = self._by_alpha(module, batch, state.control, draws)
         scale = batch.scale / self.n_samples
-        gradients = with_log_odds(module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha])
+        gradients = with_log_odds(
+            module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha]
+        )
         if self.learns:
             descend(state, by_alpha)
         return gradients, {"elbo": batch.scale * f.mean(0).sum()}, state
 
     def _by_alpha(self, module: M, batch: RowBatch, part: C, draws: RelaxedDraws) -> list[Tensor]:
-        """∂/∂α_l of each draw, unscaled [S, B, D_l]; functions of what is learnt where it is."""
+        """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of any learnt parameters."""
         found = []
         for at, (z, u, v) in enumerate(zip(draws.z, draws.u, draws.v, strict=True)):
             alpha = draws.alphas[at].clone().requires_grad_()
             zeta = torch.cat([alpha + logistic(u), conditional(z, alpha, v)])  # ζ, ζ̃ [2 S, B, D]
             below = [torch.cat([layer, layer]) for layer in draws.z[:at]]
             free, conditioned = self.control(module, batch, part, below, zeta).chunk(2)
-            (slope,) = torch.autograd.grad((free - conditioned).sum(), alpha, create_graph=self.learns)
+            (slope,) = torch.autograd.grad(
+                (free - conditioned).sum(), alpha, create_graph=self.learns
+            )
             score = z - draws.alphas[at].sigmoid()
             found.append((draws.f - conditioned)[..., None] * score + slope)
         return found

@@ -43,33 +43,43 @@ class SteinSurrogates(nn.Module):
 
 @register("gradient", "rodeo")
 class RODEO(LeaveOneOut[SteinSurrogates]):
-    """RODEO: surrogates of f, known from the other draws, whose mean under q a Stein operator takes away.
+    """RODEO: surrogates of f from the other draws, centred under q by a Stein operator.
 
-        ∂/∂α_l E f = E[S⁻¹ Σ_s (f(z^s) − (S − 1)⁻¹ Σ_{j≠s} b_j) (z_l^s − μ_l^s) + (A_l h̃_l^s)(z_l^s)]
+        ∂/∂α_l E f = E[S⁻¹ Σ_s (f(z^s) − (S − 1)⁻¹ Σ_{j≠s} b_j) (z_l^s − μ_l^s)
+                       + (A_l h̃_l^s)(z_l^s)]
         b_j = f(z^j) + Σ_l (A_l h_l^j)(z_l^j)
-        (A_l h)(z) = Σ_d q(z̄_d) (h(z_1, …, z̄_d, …) − h(z)),   z̄_d = 1 − z_d,   E_q A_l h = 0
-        (h_l^s, g_l^s)(y) = (S − 1)⁻¹ Σ_{j≠s} H_l(f(z^j), ∂f/∂z_l(z^j)ᵀ (y − z_l^j)),   h̃_l^s(y) = g_l^s(y) (y − μ_l^s)
+        (A_l h)(z) = Σ_d q(z̄_d) (h(z_1, …, z̄_d, …) − h(z)),   z̄_d = 1 − z_d
+        E_q A_l h = 0
+        (h_l^s, g_l^s)(y) = (S − 1)⁻¹ Σ_{j≠s} H_l(f(z^j), ∂f/∂z_l(z^j)ᵀ (y − z_l^j))
+        h̃_l^s(y) = g_l^s(y) (y − μ_l^s)
 
-    A is the generator of Gibbs sampling (the Stein operator of its kernel, times D).  H_l is a multiple of its second
-    argument beside a network, 0 at first; it descends E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0: it stays).
-    Draws below l and the other s know nothing of z_l^s: what is added has mean 0.  Flips cost evaluations of H, none of f.
-    f [S, B], α, z [S, B, D_l], the arguments of H [S, S − 1, B, D_l].  Terms: elbo, of the whole data set in nats.
-    State: H with the running mean and variance of f, and its optimizer.
+    A is the generator of Gibbs sampling (the Stein operator of its kernel, times D).  H_l
+    is a multiple of its second argument plus a network, 0 at first; it descends E[(∂/∂α)²]
+    by Adam, after it has been used (``lr`` 0: it is fixed).  Draws below l and the other
+    draws s do not depend on z_l^s: the added terms have mean 0.  Flips cost evaluations of
+    H, none of f.  f [S, B], α, z [S, B, D_l], the arguments of H [S, S − 1, B, D_l].
+    Terms: elbo, of the whole data set in nats.  State: H with the running mean and variance
+    of f, and its optimizer.
 
     Raises:
         ConfigError: one draw has no others.
 
-    Source: Shi, Zhou, Hwang, Titsias and Mackey (2022); for layers, each given the one below, our derivation."""
+    Source: Shi, Zhou, Hwang, Titsias and Mackey (2022); for layers, each given the one
+    below, our derivation.
+    """
 
     widths: list[PositiveInt]
     coefficient: float
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[SteinSurrogates]:
         like = next(iter(module.parameters()))
-        return Learnt.begin(SteinSurrogates(module.n_layers, self.widths, self.coefficient, like, rng), self.lr)
+        return Learnt.begin(
+            SteinSurrogates(module.n_layers, self.widths, self.coefficient, like, rng), self.lr
+        )
 
     def by_alpha(self, control: SteinSurrogates, draws: SlopedDraws) -> list[Tensor]:
-        baseline, corrections = draws.f, []
+        baseline = draws.f
+        corrections = []
         for at in range(len(draws.z)):
             scalar, vector = self._stein(control, draws, at)
             baseline = baseline + scalar
@@ -78,15 +88,22 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
         return [signal * layer + known for layer, known in zip(centred, corrections, strict=True)]
 
-    def _stein(self, control: SteinSurrogates, draws: SlopedDraws, at: int) -> tuple[Tensor, Tensor]:
+    def _stein(
+        self, control: SteinSurrogates, draws: SlopedDraws, at: int
+    ) -> tuple[Tensor, Tensor]:
         """A_l h_l^s [S, B] and A_l h̃_l^s [S, B, D_l] at z_l^s."""
-        z, mu, S = draws.z[at], draws.probability[at], self.n_samples
-        others = torch.tensor([[j for j in range(S) if j != s] for s in range(S)], device=z.device)  # [S, S − 1]
-        slope, f = draws.slope[at][others], draws.f[others]  # [S, S − 1, B, …]
+        z = draws.z[at]
+        mu = draws.probability[at]
+        S = self.n_samples
+        # [S, S − 1]
+        others = torch.tensor([[j for j in range(S) if j != s] for s in range(S)], device=z.device)
+        slope = draws.slope[at][others]
+        f = draws.f[others]  # [S, S − 1, B, …]
         rise = (slope * (z[:, None] - z[others])).sum(-1)  # to z^s
         step = 1 - 2 * z  # z̄ − z
         here = control(at, f, rise).mean(1)  # [S, B, 2]
-        flipped = control(at, f[..., None], rise[..., None] + slope * step[:, None]).mean(1)  # [S, B, D, 2]
+        # [S, B, D, 2]
+        flipped = control(at, f[..., None], rise[..., None] + slope * step[:, None]).mean(1)
         rate = torch.where(z > 0, 1 - mu, mu)  # q(z̄_d)
         by_flip = rate[..., None] * (flipped - here[..., None, :])
         vector = by_flip[..., 1].sum(-1, keepdim=True) * (z - mu) + rate * flipped[..., 1] * step

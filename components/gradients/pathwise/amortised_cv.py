@@ -1,4 +1,4 @@
-"""Control variates whose coefficients a recognition network gives for each row."""
+"""Control variates with coefficients that a recognition network gives for each row."""
 
 from __future__ import annotations
 
@@ -33,22 +33,29 @@ class Recognition:
 
 @register("gradient", "amortised_cv")
 class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
-    """Amortised control variates: each row's gradient is corrected by a polynomial of its noise, with coefficients of its own.
+    """Amortised control variates: a polynomial of its noise corrects each row's gradient.
 
-        G̃_p = Σ_b (ĝ_bp(ε_b) − c_bpᵀ w(ε_b)),   c_bp = [r_φ(y_b)]_p,   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
-        φ ← φ − lr · Adam(∇_φ Σ_p Ṽ_p(d_bp + c_bpᵀ w)),   d_bp = 0, or learnt beside c_bp where ``centred``
+    Each row has its own coefficients.
 
-    y_b [C] is the context of a row; c [B, P, K·D] are used before φ moves by Ṽ of this noise, never after: G̃ has the mean of
-    Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up to a constant.  ``unit: scale`` counts c in units of N/B, what a row stands
-    for.  With ``centred`` the network learns ĝ_b's mean d_b too: it corrects nothing, but frees Ṽ's slope 2w(d + cᵀw − ĝ) of
-    the noise of a mean that is not 0.  With S draws w is their mean.  ``partial_gradients`` finds ĝ_bp [B, P] of all rows in
-    one vectorised pass.
+        G̃_p = Σ_b (ĝ_bp(ε_b) − c_bpᵀ w(ε_b)),   c_bp = [r_φ(y_b)]_p
+        w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
+        φ ← φ − lr · Adam(∇_φ Σ_p Ṽ_p(d_bp + c_bpᵀ w))
+        d_bp = 0, or learnt with c_bp where ``centred``
+
+    y_b [C] is the context of a row; c [B, P, K·D] are used before φ moves by Ṽ of this
+    noise, never after: G̃ has the mean of Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up
+    to a constant.  ``unit: scale`` counts c in units of N/B, the weight of a row.  With
+    ``centred`` the network learns ĝ_b's mean d_b too: it corrects nothing, but removes from
+    Ṽ's gradient 2w(d + cᵀw − ĝ) the noise due to a non-zero mean.  With S draws w is their
+    mean.  ``partial_gradients`` computes ĝ_bp [B, P] of all rows in one vectorised pass.
 
     Raises:
-        Misfit: there are no rows to tell apart; they share their noise, and ``objective`` takes them for independent; or the
-            network's last layer is beyond what memory holds.
+        Misfit: there are no distinct rows; rows share their noise, and ``objective``
+            assumes that they are independent; or the network's last layer exceeds memory.
 
-    Source: Boustati (2021), eqs. (4.5), (4.7), (4.10), (4.14), (4.15), (4.21) and Algorithm 4; 4.6.1 for the network."""
+    Source: Boustati (2021), eqs. (4.5), (4.7), (4.10), (4.14), (4.15), (4.21) and
+    Algorithm 4; 4.6.1 for the network.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "row_context"})
     before: ClassVar[dict[str, Any]] = {"centred": False}
@@ -60,14 +67,18 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
 
     def init(self, module: RowContext[RowBatch], rng: Rng) -> Recognition:
         if not module.context_dim:
-            raise Misfit("gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
-                         "gradient=context_free_cv")  # fmt: skip
+            raise Misfit(
+                "gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
+                "gradient=context_free_cv"
+            )
         parameters = list(module.parameters())
         out = sum(p.numel() for p in parameters) * (self.order * module.noise_dim + self.centred)
         sizes = [module.context_dim, *self.widths, out]
         if out * sizes[-2] > LARGEST:
-            raise Misfit(f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its last layer; lower "
-                         "gradient.widths, or choose a model with fewer parameters")  # fmt: skip
+            raise Misfit(
+                f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its last layer; lower "
+                "gradient.widths, or choose a model with fewer parameters"
+            )
         network = Perceptron(sizes, self.activation, rng).to(parameters[0])
         return Recognition(network, Adam(network.parameters(), self.lr))
 
@@ -75,7 +86,8 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
         self, module: RowContext[RowBatch], batch: RowBatch, state: Recognition
     ) -> tuple[Tensor, Tensor | None]:
         K = self.order * module.noise_dim
-        found: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))  # [B, P, K·D (+ 1)]
+        # [B, P, K·D (+ 1)]
+        found: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))
         return found[..., :K], found[..., K] if self.centred else None
 
     def learn(self, state: Recognition, told: Told) -> Recognition:

@@ -1,4 +1,7 @@
-"""What pathwise estimators share: the gradient of a bound at given noise, of all rows at once or row by row."""
+"""Gradient of a bound at given noise, for all rows jointly or row by row.
+
+Pathwise estimators share this module.
+"""
 
 from __future__ import annotations
 
@@ -19,37 +22,53 @@ def terms_of(elbo: Tensor, kl: Tensor) -> Terms:
     return {"elbo": elbo.detach()} | ({"kl": kl.detach()} if kl.requires_grad else {})
 
 
-def whole_gradient(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) -> tuple[Gradients, Terms]:
+def whole_gradient(
+    module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor
+) -> tuple[Gradients, Terms]:
     """∇ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s) − KL] at noise ε [S, B, D], in one backward pass."""
     kl = module.kl()
     elbo = batch.scale * module.elbo_rows(batch, noise).mean(0).sum() - kl
-    return list(torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)), terms_of(elbo, kl)
+    return list(torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)), terms_of(
+        elbo, kl
+    )
 
 
-def row_gradients(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) -> tuple[Tensor, Gradients, Terms]:
+def row_gradients(
+    module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor
+) -> tuple[Tensor, Gradients, Terms]:
     """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) of each row [B, P], all in one vectorised pass; their sum less ∇KL by parameter; and
     the terms of the bound.
 
     Raises:
         Misfit: the module's rows cannot be taken one by one."""
     if not isinstance(module, nn.Module) or not isinstance(batch, Batch | Rows):
-        raise Misfit("objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
-                     "objective=squared_difference")  # fmt: skip
+        raise Misfit(
+            "objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
+            "objective=squared_difference"
+        )
     n = batch.scale * batch.n_rows
     bound = Called(module, module.elbo_rows)
     # A view of each parameter for every row, so that one ordinary reverse pass finds the gradients of all rows: ``grad`` inside
     # ``vmap`` would record it for a second derivative, at half as much again.
-    own = {name: p.detach().expand(batch.n_rows, *p.shape).requires_grad_() for name, p in bound.named_parameters()}
+    own = {
+        name: p.detach().expand(batch.n_rows, *p.shape).requires_grad_()
+        for name, p in bound.named_parameters()
+    }
 
     def of_row(parameters: dict[str, Tensor], row: Tensor, noise: Tensor) -> Tensor:
-        value: Tensor = functional_call(bound, parameters, (batch.part(row[None], n), noise[:, None]))
+        value: Tensor = functional_call(
+            bound, parameters, (batch.part(row[None], n), noise[:, None])
+        )
         return value.mean()  # S⁻¹ Σ_s ℓ_b(ε_s)
 
     places = torch.arange(batch.n_rows, device=noise.device)
     values = vmap(of_row, in_dims=(0, 0, 1))(own, places, noise)  # [B]
-    found = torch.autograd.grad(values.sum(), list(own.values()), allow_unused=True, materialize_grads=True)
+    found = torch.autograd.grad(
+        values.sum(), list(own.values()), allow_unused=True, materialize_grads=True
+    )
     rows = batch.scale * torch.cat([g.reshape(batch.n_rows, -1) for g in found], 1)
-    kl, parameters = module.kl(), list(module.parameters())
+    kl = module.kl()
+    parameters = list(module.parameters())
     shared: tuple[Tensor | None, ...] = (None,) * len(parameters)
     if kl.requires_grad:
         shared = torch.autograd.grad(kl, parameters, allow_unused=True)

@@ -62,15 +62,28 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
     def init(self, module: NormalNoise[RowBatch], rng: Rng) -> Averages:
         no_rows = isinstance(module, RowContext) and not module.context_dim
         if self.solver == "adam" and self.objective == "partial_gradients" and no_rows:
-            raise Misfit("objective=partial_gradients of gradient=context_free_cv takes rows one by one, and here are none; "
-                         "set inference.gradient.objective to gradient_sum")  # fmt: skip
+            raise Misfit(
+                "objective=partial_gradients of gradient=context_free_cv takes rows one by one, and here are none; "
+                "set inference.gradient.objective to gradient_sum"
+            )
         parameters = list(module.parameters())
-        P, K = sum(p.numel() for p in parameters), self.order * module.noise_dim
+        P = sum(p.numel() for p in parameters)
+        K = self.order * module.noise_dim
         zeros = parameters[0].new_zeros(P, K)
-        coefficient, none = Coefficient(zeros.clone()), zeros.new_zeros(())
-        return Averages(coefficient, Adam(coefficient.parameters(), self.lr), zeros[:, 0].clone(), none, zeros, none)
+        coefficient = Coefficient(zeros.clone())
+        none = zeros.new_zeros(())
+        return Averages(
+            coefficient,
+            Adam(coefficient.parameters(), self.lr),
+            zeros[:, 0].clone(),
+            none,
+            zeros,
+            none,
+        )
 
-    def coefficients(self, module: NormalNoise[RowBatch], batch: RowBatch, state: Averages) -> tuple[Tensor, None]:
+    def coefficients(
+        self, module: NormalNoise[RowBatch], batch: RowBatch, state: Averages
+    ) -> tuple[Tensor, None]:
         return state.coefficient.c[None], None
 
     def learn(self, state: Averages, told: Told) -> Averages:
@@ -79,11 +92,15 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
             spread(self.objective, told.gradient, told.rows, told.fitted).backward()
             state.optimizer.step()
             return state
-        keep, add = self.decay, 1 - self.decay
-        cross, seen = state.cross, state.seen
+        keep = self.decay
+        add = 1 - self.decay
+        cross = state.cross
+        seen = state.seen
         if state.weight > 0:  # a mean is known that this noise had no part in
-            cross, seen = keep * cross + add * self.moments(told, state.mean / state.weight), keep * seen + add
-        mean, weight = keep * state.mean + add * told.gradient, keep * state.weight + add
+            cross = keep * cross + add * self.moments(told, state.mean / state.weight)
+            seen = keep * seen + add
+        mean = keep * state.mean + add * told.gradient
+        weight = keep * state.weight + add
         if seen > 0:
             state.coefficient.c.data.copy_(cross / seen)
         return replace(state, mean=mean, weight=weight, cross=cross, seen=seen)
@@ -91,13 +108,20 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
     def moments(self, told: Told, mean: Tensor) -> Tensor:
         """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row where rows are known: the
         same mean, without the products of one row's gradient and another's noise, which have none."""
-        rows, whitened = len(told.w), self.whiten(told)
+        rows = len(told.w)
+        whitened = self.whiten(told)
         if told.rows is not None:
             return ((told.rows - mean / rows) / told.unit).T @ whitened / rows
-        return torch.outer((told.gradient - mean) / told.unit, whitened.mean(0) / (rows if told.shared else 1))
+        return torch.outer(
+            (told.gradient - mean) / told.unit, whitened.mean(0) / (rows if told.shared else 1)
+        )
 
     def whiten(self, told: Told) -> Tensor:
         """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E ε^k)/S."""
         orders = range(1, self.order + 1)
-        within = told.w.new_tensor([[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders])
-        return torch.linalg.solve(within / self.n_samples, told.w.unflatten(1, (self.order, -1))).flatten(1)
+        within = told.w.new_tensor(
+            [[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders]
+        )
+        return torch.linalg.solve(
+            within / self.n_samples, told.w.unflatten(1, (self.order, -1))
+        ).flatten(1)

@@ -37,11 +37,15 @@ def control_variates(noise: Tensor, order: int) -> Tensor:
 
 
 def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: Tensor) -> Tensor:
-    """Σ_p Ṽ_p [], whose mean is Tr Cov[G̃] up to a constant: of Ĝ [P], ĝ_b [B, P] and h_b = c_bᵀ w(ε_b) [B, P].
+    """Σ_p Ṽ_p [], with mean Tr Cov[G̃] up to a constant.
 
-    Where h_b = d_b + c_bᵀ w(ε_b), its mean is that but for a term in d alone: w has mean 0, so that c* stays what it is.
+    The arguments are Ĝ [P], ĝ_b [B, P] and h_b = c_bᵀ w(ε_b) [B, P].  With
+    h_b = d_b + c_bᵀ w(ε_b) the mean differs only by a term in d: w has mean 0, so that c*
+    is unchanged.
 
-    Source: Boustati (2021), eqs. (4.10) partial_gradients, (4.14) gradient_sum, (4.15) squared_difference."""
+    Source: Boustati (2021), eqs. (4.10) partial_gradients, (4.14) gradient_sum, (4.15)
+    squared_difference.
+    """
     if objective == "squared_difference":
         return (gradient - fitted.sum(0)).square().sum()
     target = gradient if objective == "gradient_sum" else rows
@@ -51,7 +55,7 @@ def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: 
 
 @dataclass(frozen=True)
 class Told:
-    """What one noise said: all that a coefficient may learn from once it has been used."""
+    """Results for one draw of the noise, from which coefficients learn once it has been used."""
 
     unit: float  # what coefficients are counted in
     w: Tensor  # [B, K·D]
@@ -84,23 +88,34 @@ class Controlled(Gradient[M, RowBatch, S]):
         """The next state."""
         raise TypeError(f"{type(self).__name__} has no learn")
 
-    def estimate(self, module: M, batch: RowBatch, rng: Rng, state: S) -> tuple[Gradients, Terms, S]:
+    def estimate(
+        self, module: M, batch: RowBatch, rng: Rng, state: S
+    ) -> tuple[Gradients, Terms, S]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         shared = noise.shape[1] > 1 and noise.stride(1) == 0
         if shared and self.objective != "squared_difference":
-            raise Misfit(f"objective={self.objective} of {self.name} takes rows for independent, which share their noise; set "
-                         "inference.noise=rows, or objective=squared_difference")  # fmt: skip
-        parameters, rows = list(module.parameters()), None
+            raise Misfit(
+                f"objective={self.objective} of {self.name} takes rows for independent, which share their noise; set "
+                "inference.noise=rows, or objective=squared_difference"
+            )
+        parameters = list(module.parameters())
+        rows = None
         if self.objective == "partial_gradients":
             rows, found, terms = row_gradients(module, batch, noise)
         else:
             found, terms = whole_gradient(module, batch, noise)
-        w, gradient = control_variates(noise, self.order), flat(found, parameters)
+        w = control_variates(noise, self.order)
+        gradient = flat(found, parameters)
         unit = batch.scale if self.unit == "scale" else 1.0
         c, level = self.coefficients(module, batch, state)
-        corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)  # c_bᵀ w(ε_b), row by row
+        # c_bᵀ w(ε_b), row by row
+        corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)
         controlled = split(gradient - corrections.detach().sum(0), parameters)
         # Only after c was used: it must not know the noise that it corrects.
         fitted = corrections if level is None else corrections + unit * level
         state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
-        return [None if g is None else better for g, better in zip(found, controlled, strict=True)], terms, state
+        return (
+            [None if g is None else better for g, better in zip(found, controlled, strict=True)],
+            terms,
+            state,
+        )

@@ -1,4 +1,4 @@
-"""One control variate for the noise of the draws and for that of the rows drawn."""
+"""One control variate for the noise of the draws and the noise of the minibatch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
 from components.gradients.pathwise.bound import Terms, whole_gradient
-from components.gradients.pathwise.surrogate import Derivatives, apply_affine, detach_affine, mean_path, path, without
+from components.gradients.pathwise.surrogate import (
+    Derivatives,
+    apply_affine,
+    detach_affine,
+    mean_path,
+    path,
+    without,
+)
 from components.registry import register
 from components.trouble import Misfit
 
@@ -33,7 +40,7 @@ class Expansions:
 
 @dataclass
 class Tabulated:
-    """What corrects, and what the pass that goes on leaves behind it."""
+    """Table used for the correction, and the table that the current pass fills."""
 
     used: Expansions
     h: Tensor  # sums over the rows of the table that is used [D]
@@ -44,39 +51,55 @@ class Tabulated:
 
 @register("gradient", "joint_cv")
 class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
-    """Joint control variate: every row's f is replaced by its own quadratic, whose mean over draws and over all rows is known.
+    """Joint control variate: every row's f is replaced by its own quadratic with a known mean.
 
-        g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s ∂θ(ε_sb)ᵀ r_b(θ(ε_sb)) + Σ_n E[∂θ(ε)ᵀ r_n(θ(ε))],   r_n(θ) = h_n + H_n θ
+    The mean over draws and over all rows is known.
+
+        g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s ∂θ(ε_sb)ᵀ r_b(θ(ε_sb)) + Σ_n E[∂θ(ε)ᵀ r_n(θ(ε))]
+        r_n(θ) = h_n + H_n θ
         H_n ← ∇²f_n(m),   h_n ← ∇f_n(m) − H_n m   when row n is seen, after it was used
 
-    ∂θ is the Jacobian of θ = m + L ε in the parameters of q, as q is now; Wang et al. keep the q of each row's last visit
-    and evaluate its expansion there, which asks for as many numbers.  Both noises fall: those of the draws and of the choice
-    of the rows.  The sum over n is that of the table as the last pass over the data left it: in a shuffled pass a row is seen
-    only while its entry is old, so that a sum that ran along would be biased.  A row without entry is corrected by its
-    own expansion less that one's mean, for its draws alone.  Table h [N, D], H [N, D, D], twice; D backward passes.
+    ∂θ is the Jacobian of θ = m + L ε in the parameters of q, for the current q; Wang et al.
+    keep the q of each row's last visit and evaluate its expansion there, which takes as
+    many numbers.  Both noises fall: the noise of the draws and the noise of the choice of
+    the rows.  The sum over n uses the table as the last pass over the data left it: in a
+    shuffled pass a row is seen only while its entry is old, so that a running sum would be
+    biased.  A row without entry is corrected by its own expansion minus its mean, which
+    reduces only the noise of its draws.  Table h [N, D], H [N, D, D], twice; D backward
+    passes.
 
     Raises:
-        Misfit: there are no rows, or nothing says which they are; or the table is beyond what memory holds.
+        Misfit: there are no rows, or their numbers are unknown; or the table exceeds
+            memory.
 
-    Source: Wang, Geffner and Domke (2024), section 4 and Algorithm 1; Johnson and Zhang (2013) for a mean that stands still."""
+    Source: Wang, Geffner and Domke (2024), section 4 and Algorithm 1; Johnson and Zhang
+    (2013) for a fixed mean.
+    """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "location_scale", "global_latent"})
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"pathwise", "normal_noise", "location_scale", "global_latent"}
+    )
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt
 
     def init(self, module: GlobalLatent[RowBatch], rng: Rng) -> Tabulated:
-        N, D = module.n_data, module.noise_dim
+        N = module.n_data
+        D = module.noise_dim
         if not N:
             raise Misfit(
                 "gradient=joint_cv keeps an expansion of each row, and here are no rows; choose gradient=taylor_cv"
             )
         if N * D * D > LARGEST:
-            raise Misfit(f"the table of gradient=joint_cv would have {N * D * D} numbers; choose gradient=taylor_cv")
+            raise Misfit(
+                f"the table of gradient=joint_cv would have {N * D * D} numbers; choose gradient=taylor_cv"
+            )
         like = next(iter(module.parameters())).detach()
 
         def empty() -> Expansions:
-            return Expansions(like.new_zeros(N, D), like.new_zeros(N, D, D), like.new_zeros(N, dtype=torch.bool))
+            return Expansions(
+                like.new_zeros(N, D), like.new_zeros(N, D, D), like.new_zeros(N, dtype=torch.bool)
+            )
 
         return Tabulated(empty(), like.new_zeros(D), like.new_zeros(D, D), empty(), 0)
 
@@ -86,13 +109,17 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
         numbers = self.numbers(batch, len(state.used.h))
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
-        q, used, B = module.location_scale(batch), state.used, batch.n_rows
+        q = module.location_scale(batch)
+        used = state.used
+        B = batch.n_rows
         m, L = detach_affine(q)
         here = Derivatives(module, batch, m.expand(1, B, -1))
-        H_now = here.columns(torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1))  # [B, D, D]
+        # [B, D, D]
+        H_now = here.columns(torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1))
         h_now = here.slope[0] - (H_now @ m[0])
         known = used.known[numbers][:, None]
-        h, H = torch.where(known, used.h[numbers], h_now), torch.where(known[..., None], used.H[numbers], H_now)
+        h = torch.where(known, used.h[numbers], h_now)
+        H = torch.where(known[..., None], used.H[numbers], H_now)
         r = h + torch.einsum("bij,sbj->sbi", H, apply_affine((m, L), noise))
         own = mean_path(q, ~known * here.slope[0], ~known[..., None] * (H_now @ L))
         whole = mean_path(q, state.h + state.H @ m[0], state.H @ L)
@@ -113,8 +140,11 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
 
     def fill_table(self, state: Tabulated, numbers: Tensor, seen: Expansions) -> Tabulated:
         """With what was seen; at the end of a pass that is what is used from then on."""
-        new, n = state.filled, len(state.used.h)
-        new.h[numbers], new.H[numbers], new.known[numbers] = seen.h, seen.H, True
+        new = state.filled
+        n = len(state.used.h)
+        new.h[numbers] = seen.h
+        new.H[numbers] = seen.H
+        new.known[numbers] = True
         rows = state.seen + len(numbers)
         if rows + len(numbers) <= n:
             return Tabulated(state.used, state.h, state.H, new, rows)

@@ -1,4 +1,4 @@
-"""The reparameterisation gradient less that of a quadratic surrogate that is learnt."""
+"""The reparameterisation gradient minus the gradient of a learnt quadratic surrogate."""
 
 from __future__ import annotations
 
@@ -72,16 +72,25 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
     ) -> tuple[Gradients, Terms, LearntQuadratic]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
-        q, b, A = module.location_scale(batch), state.surrogate.b, state.surrogate.curvature
+        q = module.location_scale(batch)
+        b = state.surrogate.b
+        A = state.surrogate.curvature
         AL = A @ detach_affine(q)[1]  # [B or 1, D, D]
-        slope = b + torch.einsum("bij,sbj->sbi", AL.expand(noise.shape[1], -1, -1), noise)  # ∇f̂ [S, B, D]
+        # ∇f̂ [S, B, D]
+        slope = b + torch.einsum("bij,sbj->sbi", AL.expand(noise.shape[1], -1, -1), noise)
         mean = mean_path(q, b.expand(batch.n_rows, -1), AL.expand(batch.n_rows, -1, -1))
         value = batch.scale * (path(q, noise, slope) - mean)
-        taken = torch.autograd.grad(value, list(module.parameters()), create_graph=True, allow_unused=True)
-        controlled = [g if g is None or c is None else g - c for g, c in zip(found, taken, strict=True)]
+        taken = torch.autograd.grad(
+            value, list(module.parameters()), create_graph=True, allow_unused=True
+        )
+        controlled = [
+            g if g is None or c is None else g - c for g, c in zip(found, taken, strict=True)
+        ]
         # Only now: the surrogate must not know the noise that it corrects.
         state.optimizer.zero_grad()
-        left = [g for g, c in zip(controlled, taken, strict=True) if g is not None and c is not None]
+        left = [
+            g for g, c in zip(controlled, taken, strict=True) if g is not None and c is not None
+        ]
         torch.stack([rest.square().sum() for rest in left]).sum().backward()
         state.optimizer.step()
         return [None if g is None else g.detach() for g in controlled], terms, state

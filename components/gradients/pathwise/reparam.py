@@ -17,14 +17,18 @@ from components.registry import register
 
 @register("gradient", "reparam")
 class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
-    """Reparameterisation gradient: the bound is differentiated through draws that are a function of noise.
+    """Reparameterisation gradient: the bound is differentiated through the draws.
 
         ∇_φ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s; φ) − KL(φ)],   ε_s ~ p(ε)
 
-    ℓ [S, B] are the rows' own bounds and KL is what all rows share.  Unbiased whatever S and B are; its variance falls as 1/S.
-    Terms: elbo and, where rows share anything, kl, of the whole data set in nats.  There is no state.
+    The draws are a function of the noise.  ℓ [S, B] are the rows' own bounds and KL is the
+    part that all rows share.  Unbiased for any S and B; its variance falls as 1/S.  Terms:
+    elbo and, where rows share anything, kl, of the whole data set in nats.  There is no
+    state.
 
-    Source: Kingma and Welling (2014), eqs. (8) and (10); Rezende, Mohamed and Wierstra (2014), section 3."""
+    Source: Kingma and Welling (2014), eqs. (8) and (10); Rezende, Mohamed and Wierstra
+    (2014), section 3.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"pathwise"})
     unbiased: ClassVar[bool] = True
@@ -37,5 +41,7 @@ class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[Gradients, Terms, None]:
-        gradients, terms = whole_gradient(module, batch, module.draw_noise(batch, self.n_samples, rng.noise))
+        gradients, terms = whole_gradient(
+            module, batch, module.draw_noise(batch, self.n_samples, rng.noise)
+        )
         return gradients, terms, None

@@ -18,14 +18,19 @@ from components.registry import register
 
 @register("gradient", "sticking_the_landing")
 class StickingTheLanding(Gradient[PathDerivative[RowBatch], RowBatch, None]):
-    """Path derivative: log q is differentiated through the draws alone, for what is left out, the score of q, has mean 0.
+    """Path derivative: log q is differentiated only through the draws.
 
-        ĝ = N/B Σ_b S⁻¹ Σ_s ∇_φ [log p(x_b, z_φ(ε_s)) − log q_φ̄(z_φ(ε_s)|x_b)],   φ̄ = φ without gradient
+    The omitted term, the score of q, has mean 0.
 
-    [S, B] rows as ``path_rows`` has them.  ĝ of q is 0 at every draw where q is the posterior; far from it the score may help,
-    and the variance be larger than that of ``reparam``.  Terms: elbo, with the draws' own log q, in nats.  There is no state.
+        ĝ = N/B Σ_b S⁻¹ Σ_s ∇_φ [log p(x_b, z_φ(ε_s)) − log q_φ̄(z_φ(ε_s)|x_b)]
+        φ̄ = φ without gradient
 
-    Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2."""
+    [S, B] rows as in ``path_rows``.  ĝ of q is 0 at every draw where q is the posterior;
+    far from it the score may help, and the variance may exceed the variance of ``reparam``.
+    Terms: elbo, with the draws' own log q, in nats.  There is no state.
+
+    Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "path_derivative"})
     unbiased: ClassVar[bool] = True

@@ -27,7 +27,10 @@ def path(q: Affine, noise: Tensor, slope: Tensor) -> Tensor:
 
 
 def mean_path(q: Affine, slope: Tensor, cross: Tensor) -> Tensor:
-    """What ``path`` has the gradient of in the mean: Σ_b [a_b·m + tr(Lᵀ C_b)] [], a = E r [B, D], C = E[r εᵀ] [B, D, D]."""
+    """Scalar with the mean gradient of ``path``: Σ_b [a_b·m + tr(Lᵀ C_b)] [].
+
+    a = E r [B, D], C = E[r εᵀ] [B, D, D].
+    """
     m, L = q
     return (slope * m).sum() + (cross * L).sum()
 
@@ -38,7 +41,7 @@ def detach_affine(q: Affine) -> Affine:
 
 
 def without(found: Gradients, surrogate: Tensor, parameters: list[nn.Parameter]) -> Gradients:
-    """Gradients less those of a surrogate whose own have mean 0."""
+    """Gradients minus the gradients of a surrogate, which have mean 0."""
     taken = torch.autograd.grad(surrogate, parameters, allow_unused=True)
     return [g if g is None or t is None else g - t for g, t in zip(found, taken, strict=True)]
 
@@ -60,7 +63,9 @@ class Derivatives:
         """∇²f v [S, B, D] of v [S, B, D], in one backward pass."""
         if not self._slope.requires_grad:  # f is affine
             return torch.zeros_like(v)
-        (found,) = torch.autograd.grad(self._slope, self.theta, v, retain_graph=True, allow_unused=True)
+        (found,) = torch.autograd.grad(
+            self._slope, self.theta, v, retain_graph=True, allow_unused=True
+        )
         return torch.zeros_like(v) if found is None else found
 
     def columns(self, L: Tensor) -> Tensor:

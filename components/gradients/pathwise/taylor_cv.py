@@ -1,4 +1,4 @@
-"""The reparameterisation gradient less that of its Taylor expansion around the mean of q."""
+"""Control variate of the reparameterisation gradient by a Taylor expansion at q's mean."""
 
 from __future__ import annotations
 
@@ -12,22 +12,35 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
 from components.gradients.pathwise.bound import Terms, whole_gradient
-from components.gradients.pathwise.surrogate import Derivatives, apply_affine, detach_affine, mean_path, path, without
+from components.gradients.pathwise.surrogate import (
+    Derivatives,
+    apply_affine,
+    detach_affine,
+    mean_path,
+    path,
+    without,
+)
 from components.registry import register
 
 
 @register("gradient", "taylor_cv")
 class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
-    """Taylor control variate: ∇f is replaced by its first-order expansion around the mean of q, whose own mean is known.
+    """Taylor control variate: ∇f is replaced by its first-order expansion with known mean.
 
-        g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]},   r_b(ε) = ∇f_b(m) + ∇²f_b(m) L ε,   θ(ε) = m + L ε
+    The expansion is around the mean of q.
 
-    ∂θ is the Jacobian in the parameters of q.  In m the braces are ∇²f_b(m) L ε; in L they are r_b(ε) εᵀ − ∇²f_b(m) L, which
-    asks for the Hessian times every column of L: D backward passes (``scale: hessian``).  ``scale: local`` holds r_b = ∇f_b(m)
-    for L, the expansion of order zero, which takes none, and leaves L most of its noise.  Products with the Hessian are
-    backward passes of the slope; nothing is learnt, and nothing is assumed of f_b.  θ [S, B, D].
+        g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]}
+        r_b(ε) = ∇f_b(m) + ∇²f_b(m) L ε,   θ(ε) = m + L ε
 
-    Source: Miller, Foti, D'Amour and Adams (2017), section 3."""
+    ∂θ is the Jacobian in the parameters of q.  In m the braces are ∇²f_b(m) L ε; in L they
+    are r_b(ε) εᵀ − ∇²f_b(m) L, which takes the Hessian times every column of L: D backward
+    passes (``scale: hessian``).  ``scale: local`` uses r_b = ∇f_b(m) for L, the expansion
+    of order zero, which takes no backward passes, and leaves L most of its noise.  Products
+    with the Hessian are backward passes of the gradient; nothing is learnt, and nothing is
+    assumed about f_b.  θ [S, B, D].
+
+    Source: Miller, Foti, D'Amour and Adams (2017), section 3.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "location_scale"})
     unbiased: ClassVar[bool] = True
@@ -53,5 +66,7 @@ class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
             surrogate = (bend * q[0]).mean(0).sum() + path((m, q[1]), noise, around.slope)
         else:
             centre = Derivatives(module, batch, m[None])
-            surrogate = path(q, noise, around.slope + bend) - mean_path(q, centre.slope[0], centre.columns(L))
+            surrogate = path(q, noise, around.slope + bend) - mean_path(
+                q, centre.slope[0], centre.columns(L)
+            )
         return without(found, batch.scale * surrogate, list(module.parameters())), terms, None

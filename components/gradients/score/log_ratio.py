@@ -1,4 +1,7 @@
-"""What score-function gradients share: log densities at detached draws, row by row, and one backward pass of a surrogate."""
+"""Log densities at detached draws, row by row, and the backward pass of a surrogate.
+
+Score-function gradients share this module.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import Called
 from components.trouble import Misfit
 
-Product = Literal["per_row", "batch_sum"]  # f multiplies its own row's score, or, summed over the rows, every one
+# f multiplies its own row's score, or, summed over the rows, every one
+Product = Literal["per_row", "batch_sum"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,9 @@ class Drawn:
         return (self.log_q - self.log_joint).detach()
 
 
-def sample_guide(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Drawn:
+def sample_guide(
+    module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
+) -> Drawn:
     """S draws for each row from the module's own guide, and the densities at them."""
     if isinstance(module, DrawsWithDensity):
         z, log_q = module.sample_with_log_q(batch, n_samples, generator)
@@ -45,7 +51,11 @@ def sample_guide(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, ge
 
 
 def scores(
-    module: LogRatio[RowBatch], batch: RowBatch, z: Any, parameters: Sequence[nn.Parameter], weights: Sequence[Tensor]
+    module: LogRatio[RowBatch],
+    batch: RowBatch,
+    z: Any,
+    parameters: Sequence[nn.Parameter],
+    weights: Sequence[Tensor],
 ) -> list[list[Tensor]]:
     """Σ_b w_sb ∇log q(z_sb|x_b) of each of S draws by some of the parameters, [S, …] each, for each of several w [S, B].
 
@@ -60,7 +70,9 @@ def scores(
 
     def of_draw(z: Any, *given: Tensor) -> list[list[Tensor]]:
         one = tree_map(lambda layer: layer[None], z)
-        _, pulled, *_ = torch.func.vjp(lambda at: functional_call(log_q, at, (batch, one))[0], start)
+        _, pulled, *_ = torch.func.vjp(
+            lambda at: functional_call(log_q, at, (batch, one))[0], start
+        )
         return [[found[name] for name in start] for found in (pulled(w)[0] for w in given)]
 
     found: list[list[Tensor]] = torch.func.vmap(of_draw)(z, *weights)
@@ -95,13 +107,19 @@ def differentiable(
 
     def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
         pairs = [(draws.log_joint, by_joint), (draws.log_q, by_q)]
-        outputs, cotangents = zip(*[(value, by) for value, by in pairs if value.requires_grad], strict=True)
-        return list(torch.autograd.grad(outputs, list(module.parameters()), cotangents, allow_unused=True))
+        outputs, cotangents = zip(
+            *[(value, by) for value, by in pairs if value.requires_grad], strict=True
+        )
+        return list(
+            torch.autograd.grad(outputs, list(module.parameters()), cotangents, allow_unused=True)
+        )
 
     return draws.f, pull_back
 
 
-def weighted_gradient(batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor) -> list[Tensor | None]:
+def weighted_gradient(
+    batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor
+) -> list[Tensor | None]:
     """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the parameters; w [S, B], or [S, 1]."""
     each = torch.full_like(f, batch.scale / len(f))
     return pull_back(each * weights, each)
@@ -113,7 +131,7 @@ def elbo(batch: RowBatch, f: Tensor) -> dict[str, Tensor]:
 
 
 def factors(f: Tensor, product: Product) -> Tensor:
-    """What the scores of rows are multiplied by, of f [S, B]: [S, B], or [S, 1] where it is summed over the rows first."""
+    """Factors of the rows' scores: f [S, B], or [S, 1] if f is summed over the rows first."""
     return f if product == "per_row" else f.sum(1, keepdim=True)
 
 

@@ -21,7 +21,7 @@ from components.registry import register
 
 @dataclass
 class Baseline:
-    """What the signal is centred and scaled by, learnt from the draws of earlier estimates."""
+    """Centre and scale of the signal, learnt from the draws of earlier estimates."""
 
     network: Perceptron  # C_ψ: [B, C] -> [B, 1]
     optimizer: Optimizer
@@ -56,7 +56,9 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
     def init(self, module: RowGuide[RowBatch], rng: Rng) -> Baseline:
         like = next(iter(module.parameters()))
         network = Perceptron([module.context_dim, *self.widths, 1], "tanh", rng).to(like)
-        return Baseline(network, Adam(network.parameters(), self.lr), like.new_zeros(()), like.new_zeros(()))
+        return Baseline(
+            network, Adam(network.parameters(), self.lr), like.new_zeros(()), like.new_zeros(())
+        )
 
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: Baseline
@@ -64,13 +66,19 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
         predicted = state.network(module.context(batch).detach()).squeeze(-1)  # C_ψ(x_b) [B]
         residual = -draws.f - predicted.detach()  # [S, B]
-        scale = state.variance.sqrt().clamp_min(1) if self.normalise else torch.ones_like(state.variance)
+        scale = (
+            state.variance.sqrt().clamp_min(1)
+            if self.normalise
+            else torch.ones_like(state.variance)
+        )
         signal = (residual - state.mean) / scale
         gradients = ascent(module, batch, (draws.log_joint + signal * draws.log_q).mean(0))
         terms = elbo(batch, draws.f) | {"baseline_mse": (residual - state.mean).square().mean()}
         return gradients, terms, self._learnt(state, predicted, residual, signal)
 
-    def _learnt(self, state: Baseline, predicted: Tensor, residual: Tensor, signal: Tensor) -> Baseline:
+    def _learnt(
+        self, state: Baseline, predicted: Tensor, residual: Tensor, signal: Tensor
+    ) -> Baseline:
         """The baselines after a look at these draws, which have had their correction."""
         parameters = list(state.network.parameters())
         upwards = torch.autograd.grad((signal.mean(0) * predicted).mean(), parameters)

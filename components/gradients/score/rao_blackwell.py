@@ -39,7 +39,9 @@ class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
     @model_validator(mode="after")
     def _has_other_draws(self) -> RaoBlackwell:
         if self.control:
-            two_or_more(self.n_samples, "control=true", "takes a draw's coefficient from the others")
+            two_or_more(
+                self.n_samples, "control=true", "takes a draw's coefficient from the others"
+            )
         return self
 
     def init(self, module: FactoredGuide[RowBatch], rng: Rng) -> None:
@@ -54,7 +56,9 @@ class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
         log_q = module.log_q_each(theta)
         f = own - log_q.detach()  # [S, P]
         each = torch.eye(len(theta), dtype=theta.dtype, device=theta.device)
-        scores = torch.autograd.grad(log_q.sum(1), list(module.parameters()), each, is_grads_batched=True)
+        scores = torch.autograd.grad(
+            log_q.sum(1), list(module.parameters()), each, is_grads_batched=True
+        )
         h = torch.stack(scores)  # of each parameter of a factor [F, S, P]
         if self.control:
             square = h.square().sum(0)

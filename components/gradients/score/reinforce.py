@@ -1,4 +1,4 @@
-"""The score-function gradient as it stands."""
+"""The plain score-function gradient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, weighted_gradient
+from components.gradients.score.log_ratio import (
+    Product,
+    differentiable,
+    elbo,
+    factors,
+    weighted_gradient,
+)
 from components.registry import register
 
 
@@ -19,15 +25,18 @@ from components.registry import register
 class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
     """Score-function gradient (Reinforce): each draw's score, weighted by its own log ratio.
 
-        ĝ_φ = −N/B Σ_b S⁻¹ Σ_s f(z_sb) ∇_φ log q_φ(z_sb|x_b),   f = log q_φ(z|x) − log p_θ(x, z)
+        ĝ_φ = −N/B Σ_b S⁻¹ Σ_s f(z_sb) ∇_φ log q_φ(z_sb|x_b)
+        f = log q_φ(z|x) − log p_θ(x, z)
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
 
-    f [S, B] is multiplied row by row.  Unbiased whatever S and B are, asks for no derivative in z, and varies the more the
-    further the bound is from 0.  ``product: batch_sum``, for comparison alone, has Σ_b' f(z_sb') in the place of f(z_sb), as
-    the code released with the thesis: unbiased too, as scores of other rows have mean 0, with B terms of noise for one.
-    Terms: elbo of the whole data set in nats.  There is no state.
+    f [S, B] is multiplied row by row.  Unbiased for any S and B, requires no derivative in
+    z, and varies more the further the bound is from 0.  ``product: batch_sum``, only for
+    comparison, has Σ_b' f(z_sb') in place of f(z_sb), as in the code released with the
+    thesis: unbiased too, because scores of other rows have mean 0, with B terms of noise
+    for one.  Terms: elbo of the whole data set in nats.  There is no state.
 
-    Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014)."""
+    Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True
@@ -43,4 +52,8 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
-        return weighted_gradient(batch, pull_back, f, -factors(f, self.product)), elbo(batch, f), None
+        return (
+            weighted_gradient(batch, pull_back, f, -factors(f, self.product)),
+            elbo(batch, f),
+            None,
+        )

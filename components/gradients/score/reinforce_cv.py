@@ -29,7 +29,7 @@ class Moments:
 
 
 def nothing_yet(module: LogRatio[RowBatch]) -> Moments:
-    """Of no draw."""
+    """Moments before the first draw."""
     parameters = list(module.parameters())
     zero = flat([None] * len(parameters), parameters)
     return Moments(zero, zero.clone())
@@ -37,7 +37,9 @@ def nothing_yet(module: LogRatio[RowBatch]) -> Moments:
 
 def by_draw(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn) -> tuple[Tensor, Tensor]:
     """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all parameters end to end."""
-    both = scores(module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)])
+    both = scores(
+        module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)]
+    )
     X, H = (torch.cat([found.reshape(len(found), -1) for found in one], 1) for one in both)
     return X, H
 
@@ -49,21 +51,28 @@ def coefficient(product: Tensor, square: Tensor) -> Tensor:
 
 @register("gradient", "reinforce_cv")
 class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
-    """Reinforce with the score as control variate, a coefficient a_i for each parameter, from other draws than it corrects.
+    """Reinforce with the score as control variate, a coefficient a_i for each parameter.
 
-        ĝ_φ = −N/B S⁻¹ Σ_s (X_s − a ⊙ H_s),   X_s = Σ_b f(z_sb) ∇_φ log q_φ(z_sb|x_b),   H_s = Σ_b ∇_φ log q_φ(z_sb|x_b)
+    Coefficients come from other draws than they correct.
+
+        ĝ_φ = −N/B S⁻¹ Σ_s (X_s − a ⊙ H_s)
+        X_s = Σ_b f(z_sb) ∇_φ log q_φ(z_sb|x_b),   H_s = Σ_b ∇_φ log q_φ(z_sb|x_b)
         a_i = Σ X_i H_i / Σ H_i²,   f = log q_φ(z|x) − log p_θ(x, z),   z_sb ~ q_φ(z|x_b)
 
-    X, H [S, P].  E H = 0 is known, so that a needs no centring.  Its sums run over earlier estimates with weights that fall
-    (``running``), over the S − 1 other draws, for each draw apart (``sampled``), or over ``extra_samples`` of the same rows
-    beside (``oracle``, which nears a* as they grow).  The generative model follows the mean of log p.  Unbiased, because a
-    knows nothing of what it corrects.  Terms: elbo of the whole data set in nats.  State: the running means of
-    X_i H_i and H_i², or none.
+    X, H [S, P].  E H = 0 is known, so that a needs no centring.  Its sums run over earlier
+    estimates with decaying weights (``running``), over the S − 1 other draws, separately
+    for each draw (``sampled``), or over ``extra_samples`` additional draws of the same rows
+    (``oracle``, which approaches a* as they grow).  The generative model follows the mean
+    of log p.  Unbiased, because a does not depend on the draws that it corrects.  Terms:
+    elbo of the whole data set in nats.  State: the running means of X_i H_i and H_i², or
+    none.
 
     Raises:
-        ConfigError: ``sampled`` with one draw, ``oracle`` without extra ones, or extra ones that nothing reads.
+        ConfigError: ``sampled`` with one draw, ``oracle`` without extra ones, or extra ones
+            that nothing reads.
 
-    Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014)."""
+    Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True
@@ -78,8 +87,14 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
         if self.coefficient == "sampled":
             two_or_more(self.n_samples, "coefficient=sampled", "comes from a row's other draws")
         if (self.coefficient == "oracle") != (self.extra_samples is not None):
-            mend = "give a number of draws, 1000 say" if self.coefficient == "oracle" else "leave it null"
-            raise ValueError(f"extra_samples: coefficient=oracle is what draws them, and needs them; {mend}")
+            mend = (
+                "give a number of draws, 1000 say"
+                if self.coefficient == "oracle"
+                else "leave it null"
+            )
+            raise ValueError(
+                f"extra_samples: coefficient=oracle is what draws them, and needs them; {mend}"
+            )
         return self
 
     def init(self, module: LogRatio[RowBatch], rng: Rng) -> Moments | None:
@@ -92,7 +107,8 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     ) -> tuple[list[Tensor | None], dict[str, Tensor], Moments | None]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
         X, H = by_draw(module, batch, draws)
-        product, square = X * H, H.square()
+        product = X * H
+        square = H.square()
         if self.coefficient == "sampled":
             a = coefficient(product.sum(0) - product, square.sum(0) - square)  # [S, P]
         elif self.extra_samples is not None:
@@ -108,12 +124,18 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
         corrected = -(X - a * H).mean(0)  # [P]
         return self._with_model(module, batch, draws, corrected), elbo(batch, draws.f), state
 
-    def _beside(self, module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, rng: Rng) -> Moments:
+    def _beside(
+        self, module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, rng: Rng
+    ) -> Moments:
         """The sums over draws that are used for nothing else."""
         sums = nothing_yet(module)
         together = max(1, NUMBERS // len(sums.product))
         for begin in range(0, n_samples, together):
-            X, H = by_draw(module, batch, sample_guide(module, batch, min(together, n_samples - begin), rng.noise))
+            X, H = by_draw(
+                module,
+                batch,
+                sample_guide(module, batch, min(together, n_samples - begin), rng.noise),
+            )
             sums = Moments(sums.product + (X * H).sum(0), sums.square + H.square().sum(0))
         return sums
 
@@ -126,4 +148,6 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
         if not draws.log_joint.requires_grad:
             return [batch.scale * g for g in guide]
         model = torch.autograd.grad(draws.log_joint.mean(0).sum(), parameters, allow_unused=True)
-        return [batch.scale * (g if m is None else g + m) for g, m in zip(guide, model, strict=True)]
+        return [
+            batch.scale * (g if m is None else g + m) for g, m in zip(guide, model, strict=True)
+        ]

@@ -11,26 +11,40 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, two_or_more, weighted_gradient
+from components.gradients.score.log_ratio import (
+    Product,
+    differentiable,
+    elbo,
+    factors,
+    two_or_more,
+    weighted_gradient,
+)
 from components.registry import register
 
 
 @register("gradient", "vargrad")
 class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
-    """VarGrad: the guide follows the variance of the log ratio over its own draws, through which nothing is differentiated.
+    """VarGrad: the guide descends the variance of the log ratio over its own draws.
 
-        ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²,   f_φ = log q_φ(z|x) − log p(x, z)
+    Nothing is differentiated through the draws.
+
+        ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²
+        f_φ = log q_φ(z|x) − log p(x, z)
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
 
-    f [S, B].  The same as Reinforce with the mean of the row's other S − 1 draws as baseline, hence unbiased; 0 at every draw
-    where the guide is the posterior.  ``product: batch_sum``, for comparison alone, takes the variance of Σ_b f(z_sb), as the
-    code released with the thesis (which leaves out the ½ besides): unbiased too, with the noise of every row in each row's
-    gradient.  Terms: elbo of the whole data set in nats.  There is no state.
+    f [S, B].  Equal to Reinforce with the mean of the row's other S − 1 draws as baseline,
+    hence unbiased; 0 at every draw where the guide is the posterior.
+    ``product: batch_sum``, only for comparison, takes the variance of Σ_b f(z_sb), as in
+    the code released with the thesis (which also omits the ½): unbiased too, with the noise
+    of every row in each row's gradient.  Terms: elbo of the whole data set in nats.  There
+    is no state.
 
     Raises:
         ConfigError: one draw has no variance.
 
-    Source: Boustati (2021), Algorithm 5, eqs. (5.9) and (5.10); Kool, van Hoof and Welling (2019)."""
+    Source: Boustati (2021), Algorithm 5, eqs. (5.9) and (5.10); Kool, van Hoof and Welling
+    (2019).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True
@@ -53,5 +67,6 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
         # Of p only values take part in the variance: its parameters follow the mean of log p.
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         away = factors(f, self.product)
-        slope = (away - away.mean(0)) / (self.n_samples - 1)  # of half the variance by f [S, B] or [S, 1]
+        # of half the variance by f [S, B] or [S, 1]
+        slope = (away - away.mean(0)) / (self.n_samples - 1)
         return weighted_gradient(batch, pull_back, f, -self.n_samples * slope), elbo(batch, f), None

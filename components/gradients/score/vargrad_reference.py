@@ -1,4 +1,4 @@
-"""The gradient of the log-variance loss under a reference distribution that stands still."""
+"""Gradient of the log-variance loss under a fixed reference distribution."""
 
 from __future__ import annotations
 
@@ -28,19 +28,25 @@ class StillGuide:
 
 @register("gradient", "vargrad_reference")
 class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
-    """Log-variance loss under a reference r: the guide as it was at the start, or every ``refresh`` estimates anew.
+    """Log-variance loss under a reference r, a copy of an earlier guide.
 
-        ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²,   f_φ = log q_φ(z|x) − log p(x, z)
+    The copy is the initial guide, or is renewed every ``refresh`` estimates.
+
+        ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²
+        f_φ = log q_φ(z|x) − log p(x, z)
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ r(z|x_b)
 
-    f [S, B].  Of q it is the gradient of −L_r, another divergence than KL unless r = q (``refresh: 1`` is ``vargrad``), with
-    the same optimum where the family of q holds the posterior; the generative model follows E_r[log p(x, z)].  Hence biased as
-    a gradient of the bound.  Terms: elbo, from S draws of q beside, and log_variance (L_r), of the whole data set.  State: r.
+    f [S, B].  For q it is the gradient of −L_r, a divergence other than KL unless r = q
+    (``refresh: 1`` is ``vargrad``), with the same optimum where the family of q contains
+    the posterior; the generative model follows E_r[log p(x, z)].  Hence biased as a
+    gradient of the bound.  Terms: elbo, from S separate draws of q, and log_variance (L_r),
+    of the whole data set.  State: r.
 
     Raises:
         ConfigError: one draw has no variance.
 
-    Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021)."""
+    Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = False

@@ -27,20 +27,24 @@ def without_each(log_w: Tensor) -> Tensor:
 
 @register("gradient", "vimco")
 class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
-    """VIMCO: gradient of the multi-sample (importance-weighted) bound, each draw credited with what it adds to the others.
+    """VIMCO: gradient of the multi-sample (importance-weighted) bound.
+
+    Each draw is credited with its contribution given the others.
 
         L^S_b = log S⁻¹ Σ_s w_sb,   w = p(x, z) / q(z|x),   z_sb ~ q(z|x_b)
-        ĝ = N/B Σ_b Σ_s [(L^S_b − L^{−s}_b) ∇ log q(z_sb|x_b) + w_sb / (Σ_j w_jb) ∇ log w_sb]
+        ĝ = N/B Σ_b Σ_s [(L^S_b − L^{−s}_b) ∇ log q(z_sb|x_b)
+                         + w_sb / (Σ_j w_jb) ∇ log w_sb]
         L^{−s}_b = log S⁻¹ (Σ_{j≠s} w_jb + (Π_{j≠s} w_jb)^{1/(S−1)})
 
-    w [S, B].  Unbiased, of *its* bound E[L^S] ≥ E[L¹] = ELBO, which tightens with S: not the gradient of the ELBO.  Rows must
-    have latent variables of their own.  Terms: multi_sample_bound, and elbo beside, of the whole data set in nats.  There is no
-    state.
+    w [S, B].  Unbiased, of *its* bound E[L^S] ≥ E[L¹] = ELBO, which tightens with S: not
+    the gradient of the ELBO.  Rows must have latent variables of their own.  Terms:
+    multi_sample_bound, and also elbo, of the whole data set in nats.  There is no state.
 
     Raises:
         ConfigError: one draw has no others.
 
-    Source: Mnih and Rezende (2016)."""
+    Source: Mnih and Rezende (2016).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
     unbiased: ClassVar[bool] = True

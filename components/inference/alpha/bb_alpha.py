@@ -32,11 +32,14 @@ class BlackBoxAlpha(DivergenceVI):
 
     alpha: Annotated[float, Field(gt=0, le=1)]
 
-    def objective(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
+    def objective(
+        self, q: MeanField, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
         """L and the mean log likelihood of all rows, each []."""
         network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
-        factor = -self.exponents(q, theta) / (batch.scale * len(batch.x))  # log f̃ but for what has cancelled [K]
+        # log f̃ but for what has cancelled [K]
+        factor = -self.exponents(q, theta) / (batch.scale * len(batch.x))
         ell = network.log_prob(network.outputs(theta, batch.x), batch)  # [K, B]
         tilted = batch.scale * log_power_mean(ell - factor[:, None], self.alpha).sum()
         objective = self.log_scales(q) + tilted + network.hyperprior()

@@ -1,4 +1,7 @@
-"""What ``bb_alpha`` and ``renyi_vi`` share: a mean-field Gaussian over a network's weights, one step up an objective."""
+"""Base class of ``bb_alpha`` and ``renyi_vi``: mean-field Gaussian VI on network weights.
+
+A step ascends an objective.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         q = MeanField(model, self.initial_std)
         return MeanFieldState(q, Adam(q.parameters(), self.lr))
 
-    def objective(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
+    def objective(
+        self, q: MeanField, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
         """``objective`` of all rows, which is ascended, and what else is to be told, each []."""
         raise TypeError(f"{type(self).__name__} has no objective")
 
@@ -57,7 +62,9 @@ class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         return (q.log_std - q.network.prior_std.log()).sum()
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
-        return state, climb_term(state.optimizer, self.objective(state.q, batch, rng.noise), "objective", batch)
+        return state, climb_term(
+            state.optimizer, self.objective(state.q, batch, rng.noise), "objective", batch
+        )
 
     def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)

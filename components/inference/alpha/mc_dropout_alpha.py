@@ -17,18 +17,22 @@ from components.registry import register
 
 @register("inference", "mc_dropout_alpha")
 class MCDropoutAlpha(DropoutDescent):
-    """MC dropout by an α-divergence: the likelihood of a row is the α-mean of that of K networks that dropout leaves.
+    """MC dropout with an α-divergence: a row's likelihood is an α-mean over K networks.
 
-        θ̂ = argmin −N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ ∘ m_bk)^α − log p(θ),   m_bk ~ Bernoulli(1 − p) on the hidden units
+        θ̂ = argmin −N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ ∘ m_bk)^α − log p(θ)
+        m_bk ~ Bernoulli(1 − p) on the hidden units
 
-    and p(y*|x*) is the mixture of ``n_predict`` such passes.  Every row has masks of its own; −log p(θ), the model's Gaussian
-    prior, stands where the divergence of dropout's q to the prior has weights (1 − p) on each layer's.  K = 1 is
-    ``mc_dropout`` whatever α, and so is α → 0 in the mean.  Info: ``loss`` by row, which bounds nothing.
+    and p(y*|x*) is the mixture of ``n_predict`` such passes.  Every row has its own masks.
+    −log p(θ), the model's Gaussian prior, replaces the divergence between dropout's q and
+    the prior, in which each layer has weight (1 − p).  K = 1 is ``mc_dropout`` for every α;
+    α → 0 is ``mc_dropout`` in the mean.  Info: ``loss`` per row, which is not a bound.
 
     Raises:
-        Misfit: the model's dropout is 0, which would leave nothing random.
+        Misfit: the model's dropout is 0, so nothing would be random.
 
-    Source: Li and Gal (2017), section 4; Rodríguez Santana and Hernández-Lobato (2020), eq. (27)."""
+    Source: Li and Gal (2017), section 4; Rodríguez Santana and Hernández-Lobato (2020),
+    eq. (27).
+    """
 
     alpha: Annotated[float, Field(gt=0, le=1)]
     n_samples: PositiveInt

@@ -15,23 +15,35 @@ from components.registry import register
 
 @register("inference", "renyi_vi")
 class RenyiVI(DivergenceVI):
-    """Rényi variational inference: a mean-field Gaussian over a network's weights that ascends the variational Rényi bound.
+    """Rényi variational inference: a mean-field Gaussian that ascends the Rényi bound.
 
-        L_α(φ) = (1 − α)⁻¹ log K⁻¹ Σ_k exp (1 − α) w_k,   w_k = N/B Σ_b log p(y_b|x_b, θ_k) + log p(θ_k) − log q(θ_k),  θ_k ~ q
+        L_α(φ) = (1 − α)⁻¹ log K⁻¹ Σ_k exp (1 − α) w_k,   θ_k ~ q
+        w_k = N/B Σ_b log p(y_b|x_b, θ_k) + log p(θ_k) − log q(θ_k)
 
-    log σ² is a point, log p(σ²) is added.  α = 1 is variational inference (the mean of w), α = 0 the importance-weighted bound;
-    K = 1 is variational inference whatever α.  Of all rows at once its mean is a lower bound on log p(y) for α ≥ 0; of
-    minibatches it is none, for w then differs from batch to batch inside the logarithm: Info says ``objective``.
+    q is over the weights of a network; L_α is the variational Rényi bound.  log σ² is a
+    point estimate; log p(σ²) is added.  α = 1 is variational inference (the mean of w),
+    α = 0 the importance-weighted bound; K = 1 is variational inference for every α.  With
+    all rows in one batch the mean of L_α is a lower bound on log p(y) for α ≥ 0.  With
+    minibatches it is not a bound, because w then differs between batches inside the
+    logarithm: Info reports ``objective``.
 
-    Source: Li and Turner (2016), sections 3, 4.1 and 4.3."""
+    Source: Li and Turner (2016), sections 3, 4.1 and 4.3.
+    """
 
     alpha: NonNegativeFloat
 
-    def objective(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
+    def objective(
+        self, q: MeanField, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
         """L_α and the mean log likelihood of all rows, each []."""
         network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
         log_ratio = self.exponents(q, theta) + self.log_scales(q)  # log p(θ) − log q(θ) [K]
-        log_likelihood = batch.scale * network.log_prob(network.outputs(theta, batch.x), batch).sum(1)  # [K]
-        objective = log_power_mean(log_likelihood + log_ratio, 1 - self.alpha) + network.hyperprior()
+        # [K]
+        log_likelihood = batch.scale * network.log_prob(network.outputs(theta, batch.x), batch).sum(
+            1
+        )
+        objective = (
+            log_power_mean(log_likelihood + log_ratio, 1 - self.alpha) + network.hyperprior()
+        )
         return {"objective": objective, "log_likelihood": log_likelihood.mean()}

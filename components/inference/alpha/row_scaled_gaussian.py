@@ -1,4 +1,4 @@
-"""A Gaussian with all covariances whose correlations are learnt in units of the spreads."""
+"""A full-covariance Gaussian with correlations learned in units of the spreads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from components.inference.variational.global_gaussian import GlobalGaussian, Joi
 
 
 class RowScaledGaussian(GlobalGaussian):
-    """q(θ) = N(m, L Lᵀ), L = diag(s) (I + N/√P), N strictly lower triangular; parameters m [P], log s [P] and N [P, P].
+    """Full-covariance Gaussian q(θ) = N(m, L Lᵀ) with a row-scaled Cholesky factor.
 
-    Adam's steps are as long where the gradient is noise alone, so that each entry below the diagonal of a plain L walks at
-    random by about the same amount, whatever the spread of its weight, and the P entries of a row add up: on 402 weights the
-    walk drowns what is learnt.  Here a step of an entry is 1/√P of the spread of its row, so that the walk of a whole row
-    is of the order of a step of s itself."""
+    L = diag(s) (I + N/√P), N strictly lower triangular; parameters m [P], log s [P] and N
+    [P, P].
+
+    Adam takes steps of the same length where the gradient is pure noise.  Each entry below
+    the diagonal of a plain L then performs a random walk of about the same size for any
+    spread of its weight, and the P entries of a row add up: with 402 weights the random
+    walk drowns the signal.  Here the step of an entry is 1/√P of the spread of its row, so
+    the random walk of a whole row is of the order of one step of s.
+    """
 
     def __init__(self, target: JointByRows, mean: Tensor, std: float, noise: Noise):
         super().__init__(target, mean, std, False, noise)
@@ -42,6 +47,7 @@ class RowScaledGaussian(GlobalGaussian):
         prior = self.target.prior_std
         if prior is None:
             return self.mean.new_zeros(())
-        variance = (2 * self.log_std).exp() * (1 + self.relative.square().sum(1))  # of each weight under q
+        # of each weight under q
+        variance = (2 * self.log_std).exp() * (1 + self.relative.square().sum(1))
         fit = ((variance + self.mean.square()) / prior.square()).sum() - len(prior)
         return 0.5 * fit + (prior.log() - self.log_std).sum()

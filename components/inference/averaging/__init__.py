@@ -1,1 +1,1 @@
-"""Averages along the way of a descent: of its weights, or of what its iterates predict."""
+"""Averages along an optimisation path: of weights or of the iterates' predictions."""

@@ -28,29 +28,33 @@ class IteratesState:
     network: Penalised
     optimizer: Optimizer
     t: int = 0  # steps done
-    kept: Trace = field(default_factory=Trace)  # rows (θ, statistics of its batch normalisation) [P + Q], on the CPU
+    # rows (θ, statistics of its batch normalisation) [P + Q], on the CPU
+    kept: Trace = field(default_factory=Trace)
 
 
 def statistics(network: Penalised) -> list[Tensor]:
-    """What batch normalisation has gathered; nothing where there is none."""
+    """Running statistics of batch normalisation; empty if the network has none."""
     return network.statistics() if isinstance(network, BatchNormalised) else []
 
 
 @register("inference", "iterate_ensemble")
 class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], AveragedPath):
-    """Ensemble of iterates: the networks that one descent passes, whose predictions are averaged.
+    """Ensemble of iterates: averages the predictions of networks along one optimisation path.
 
         θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))      as ``swa``
-        p(y*|x*) = K⁻¹ Σ_k p(y*|x*, θ_{b + k c})             b = ``burn_in``, c = ``every``, K = ⌊(t − b)/c⌋
+        p(y*|x*) = K⁻¹ Σ_k p(y*|x*, θ_{b + k c})             b = ``burn_in``, c = ``every``
+        K = ⌊(t − b)/c⌋
 
-    What is averaged are predictions, not weights: the "ensemble of 100 posterior samples" of the thesis, which calls it SWA;
-    SWA proper is ``swa``.  Every iterate keeps the statistics that its batch normalisation had.  All K networks stay in
-    memory.  Before one is collected the network as it stands predicts.
+    Predictions are averaged, not weights.  This is the "ensemble of 100 posterior samples"
+    of the thesis, which calls it SWA; SWA proper is ``swa``.  Every iterate keeps the batch
+    normalisation statistics that it had.  All K networks stay in memory.  Before the first
+    iterate is collected, the current network predicts.
 
     Raises:
-        NumericalTrouble: an iterate that is collected is not finite.
+        NumericalTrouble: a collected iterate is not finite.
 
-    Source: Gallego (2021), section 1.3.4."""
+    Source: Gallego (2021), section 1.3.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
@@ -58,7 +62,8 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(
-            network=model, optimizer=optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+            network=model,
+            optimizer=optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum),
         )
 
     def step(self, state: IteratesState, batch: Batch, rng: Rng) -> tuple[IteratesState, Info]:

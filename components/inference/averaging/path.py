@@ -17,12 +17,17 @@ from components.trouble import NumericalTrouble
 
 
 class AveragedPath(BaseModel):
-    """Keys of a descent whose points are collected: every ``every`` steps after ``burn_in``, with steps of size ``collect_lr``.
+    """Keys of an optimisation path with collected points.
 
-        constant  lr_t = lr up to burn_in
-        cosine    lr_t = collect_lr + ½ (lr − collect_lr) (1 + cos(π t/burn_in)) up to burn_in
+    A point is collected every ``every`` steps after ``burn_in``, with steps of size
+    ``collect_lr``.
 
-    Source: Izmailov et al. (2018), section 3.2; Loshchilov and Hutter (2017), eq. (5)."""
+        constant: lr_t = lr up to burn_in
+        cosine:   lr_t = collect_lr + ½ (lr − collect_lr) (1 + cos(π t/burn_in))
+                  up to burn_in
+
+    Source: Izmailov et al. (2018), section 3.2; Loshchilov and Hutter (2017), eq. (5).
+    """
 
     optimizer: Descent
     lr: PositiveFloat
@@ -33,13 +38,17 @@ class AveragedPath(BaseModel):
     every: PositiveInt
 
     def rate_at(self, t: int) -> float:
-        """Of the step after t of them."""
+        """Learning rate of the step that follows the first t steps."""
         if t >= self.burn_in:
             return self.collect_lr
-        return self.lr if self.schedule == "constant" else cosine_anneal(self.lr, self.collect_lr, t, self.burn_in)
+        return (
+            self.lr
+            if self.schedule == "constant"
+            else cosine_anneal(self.lr, self.collect_lr, t, self.burn_in)
+        )
 
     def collects(self, t: int) -> bool:
-        """Whether the point after t ≥ 1 steps is one of those collected."""
+        """True if the point after t ≥ 1 steps is collected."""
         return t > self.burn_in and (t - self.burn_in) % self.every == 0
 
 
@@ -55,14 +64,19 @@ def weights(network: Trainable) -> Tensor:
         NumericalTrouble: one is not finite."""
     theta = flat(list(network.parameters()))
     if not bool(torch.isfinite(theta.sum())):
-        raise NumericalTrouble("the descent left the finite numbers", "lower inference.lr or inference.collect_lr")
+        raise NumericalTrouble(
+            "the descent left the finite numbers", "lower inference.lr or inference.collect_lr"
+        )
     return theta
 
 
 @torch.no_grad()
 def copy_frozen(network: Penalised, theta: Tensor, shown: list[Tensor] | None = None) -> Penalised:
-    """A frozen copy of a network with other parameters θ [P]; its batch normalisation's statistics are gathered anew at
-    these from the batches ``shown``, for they are those of no network that was trained."""
+    """Return a frozen copy of a network with other parameters θ [P].
+
+    Its batch normalisation statistics are recomputed at θ from the batches ``shown``,
+    because no trained network has statistics for these parameters.
+    """
     still = frozen(network)
     fill(list(still.parameters()), theta)
     if shown is not None and isinstance(still, BatchNormalised):

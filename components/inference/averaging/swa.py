@@ -1,4 +1,4 @@
-"""SWA: one network, whose weights are the mean of those that a descent passes."""
+"""SWA: one network at the mean of the weights along an optimisation path."""
 
 from __future__ import annotations
 
@@ -36,19 +36,24 @@ class SwaState:
 
 @register("inference", "swa")
 class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
-    """Stochastic weight averaging: one network at the mean of the weights that descent passes when its steps no longer shrink.
+    """Stochastic weight averaging: one network at the mean weights of a non-decaying descent.
 
-        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))      gradient descent or Adam, dropout on where the model has it
-        θ̄ ← (n θ̄ + θ_t)/(n + 1)                             every ``every`` steps after ``burn_in``
+        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))
+        θ̄ ← (n θ̄ + θ_t)/(n + 1)                   every ``every`` steps after ``burn_in``
 
-    p(y*|x*) = p(y*|x*, θ̄): one network predicts, without dropout.  Where it has batch normalisation, a pass over training
-    rows at θ̄ gathers the statistics anew.  It is no ensemble: that is ``iterate_ensemble``; a Gaussian around θ̄ is ``swag``.
-    Before a point is collected the network as it stands predicts.
+    Steps are gradient descent or Adam, with dropout if the model has it.  The mean is taken
+    over the points passed when the steps no longer shrink.  p(y*|x*) = p(y*|x*, θ̄): one
+    network predicts, without dropout.  If it has batch normalisation, a pass over training
+    rows at θ̄ recomputes the statistics.  It is not an ensemble: that is
+    ``iterate_ensemble``; a Gaussian around θ̄ is ``swag``.  Before the first point is
+    collected, the current network predicts.
 
     Raises:
-        NumericalTrouble: a point that is collected is not finite.
+        NumericalTrouble: a collected point is not finite.
 
-    Source: Izmailov, Podoprikhin, Garipov, Vetrov and Wilson (2018), Algorithm 1; Gallego (2021), section 1.3.4."""
+    Source: Izmailov, Podoprikhin, Garipov, Vetrov and Wilson (2018), Algorithm 1; Gallego
+    (2021), section 1.3.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
@@ -70,7 +75,9 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
         state = replace(state, t=state.t + 1)
         if self.collects(state.t):
             n = state.n
-            state = replace(state, n=n + 1, mean=(n * state.mean + weights(state.network)) / (n + 1))
+            state = replace(
+                state, n=n + 1, mean=(n * state.mean + weights(state.network)) / (n + 1)
+            )
         return state, info | {"collected": state.n}
 
     def posterior(self, state: SwaState) -> PointEstimate:

@@ -1,4 +1,4 @@
-"""What choosing β has in common: the grid, and the filter at each value of it."""
+"""Base class for choosing β: the grid, and the filter at each of its values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
     @model_validator(mode="after")
     def _fits(self) -> BetaGrid:
         if "beta" not in type(self.filter).model_fields:
-            raise ValueError(f"filter: {self.filter.name} has no β to choose; use beta_bootstrap_filter")
+            raise ValueError(
+                f"filter: {self.filter.name} has no β to choose; use beta_bootstrap_filter"
+            )
         if sorted(set(self.betas)) != self.betas:
             raise ValueError(f"betas: {self.betas} must increase")
         _ = self.filters

@@ -1,4 +1,4 @@
-"""What is handed back by filters that choose their β: the filtered states, and how β was chosen."""
+"""Results of filters that choose their β: the filtered states and how β was chosen."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ class SelectedBeta(Filtered):
     scored_on: str  # what the losses are of, in words
 
     def scores(self) -> dict[str, Tensor]:
-        """The β that was chosen, and that of each replicate by itself; [R]."""
+        """The chosen β, and the best β of each replicate on its own; [R]."""
         grid = self.losses.new_tensor(self.betas)
-        return {"beta_selected": grid[self.chosen].expand(len(self.best)), "beta_of_replicate": grid[self.best]}
+        return {
+            "beta_selected": grid[self.chosen].expand(len(self.best)),
+            "beta_of_replicate": grid[self.best],
+        }
 
     def figures(self) -> dict[str, Figure]:
         """Loss against β."""
@@ -45,7 +48,11 @@ class SelectedBeta(Filtered):
         losses = self.losses.double().cpu()
         counts = torch.bincount(self.best.cpu(), minlength=len(self.betas))
         table = pd.DataFrame(
-            {"beta": self.betas, "loss": losses.mean(1).tolist(), "sd": losses.std(1, correction=0).tolist()}
+            {
+                "beta": self.betas,
+                "loss": losses.mean(1).tolist(),
+                "sd": losses.std(1, correction=0).tolist(),
+            }
         )
         table["median"] = losses.nanquantile(0.5, dim=1).tolist()
         table["best_in"] = counts.tolist()
@@ -77,5 +84,7 @@ class OnlineBeta(Filtered):
         import pandas as pd
 
         chosen = torch.tensor(self.betas, dtype=torch.float64)[self.index.cpu()]  # [R, T]
-        columns = {"t": range(1, self.t + 1)} | {f"replicate {r + 1}": row for r, row in enumerate(chosen)}
+        columns = {"t": range(1, self.t + 1)} | {
+            f"replicate {r + 1}": row for r, row in enumerate(chosen)
+        }
         return write_tables(folder, {"beta": pd.DataFrame(columns)})

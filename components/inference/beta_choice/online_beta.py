@@ -36,14 +36,17 @@ class Contest:
 
 @register("inference", "online_beta")
 class OnlineBetaFilter(BetaGrid):
-    """A robust filter whose β is, at every time and in every replicate, the one of a grid that has predicted best of late.
+    """Robust filter that uses, per time and replicate, the β that predicted best lately.
 
-    β_t = argmin_β median_{s = t−W … t−1} dy⁻¹ Σ_j w_j |y_sj − ŷ_sj(β)|, w_j = 1/|median_s y_sj|, of equals the smaller; the
-    prediction ŷ_t and the summaries of time t are those of the filter at β_t, which was chosen before y_t was seen.  The
-    filters at all β go on side by side, particles [R, N, dx] each.  At the first W times β is ``first_beta``.
-    Raises Misfit where a median is 0, and what the filter raises.
+    β_t = argmin_β median_{s = t−W … t−1} dy⁻¹ Σ_j w_j |y_sj − ŷ_sj(β)|, with w_j =
+    1/|median_s y_sj|; ties go to the smaller β.  The β come from a grid.  The prediction
+    ŷ_t and the summaries of time t come from the filter at β_t, which was chosen before y_t
+    was observed.  The filters at all β run in parallel, with particles [R, N, dx] each.
+    During the first W times β is ``first_beta``.  Raises Misfit if a median is 0, and any
+    error of the filter.
 
-    Source: Boustati (2021), section 6.3.3, eq. (6.13), over a window."""
+    Source: Boustati (2021), section 6.3.3, eq. (6.13), over a window.
+    """
 
     window: PositiveInt
     first_beta: float
@@ -71,7 +74,11 @@ class OnlineBetaFilter(BetaGrid):
         best = torch.full_like(known, self.betas.index(self.first_beta), dtype=torch.long)
         if state.filtered.t < self.window or not bool(known.any()):
             return best
-        w = weights(state.observations[:, known].transpose(0, 1), self.standardised, "inference.standardised")
+        w = weights(
+            state.observations[:, known].transpose(0, 1),
+            self.standardised,
+            "inference.standardised",
+        )
         errors = (w * state.errors[:, :, known]).mean(3)  # [W, G, R']
         best[known] = smallest(errors.nanquantile(0.5, dim=0))
         return best
@@ -98,9 +105,17 @@ class OnlineBetaFilter(BetaGrid):
         state.observations[place] = batch.y
         state.index.append(best)
         beta = batch.y.new_tensor(self.betas)[best]
-        return state, {"log_normaliser": gained, "beta": beta, "ess": of_best([info["ess"] for info in infos])}
+        return state, {
+            "log_normaliser": gained,
+            "beta": beta,
+            "ess": of_best([info["ess"] for info in infos]),
+        }
 
     def posterior(self, state: Contest) -> OnlineBeta:
         found = state.filtered.so_far()
-        index = state.index.stack_rows(1) if found.t else torch.empty(len(found.mean), 0, dtype=torch.long)
+        index = (
+            state.index.stack_rows(1)
+            if found.t
+            else torch.empty(len(found.mean), 0, dtype=torch.long)
+        )
         return OnlineBeta(**vars(found), betas=self.betas, index=index.to(found.mean.device))

@@ -29,8 +29,10 @@ from components.trouble import Shortfall
 class Selection:
     """Filters by the place of their β in the grid, and what is known of the choice."""
 
-    seen: dict[int, FilterState[Any]]  # on the observations; once β is chosen, that one goes on alone
-    elsewhere: dict[int, FilterState[Any]]  # on the alternative realisation; none where there is none, or β is chosen
+    # on the observations; once β is chosen, that one goes on alone
+    seen: dict[int, FilterState[Any]]
+    # on the alternative realisation; none where there is none, or β is chosen
+    elsewhere: dict[int, FilterState[Any]]
     losses: Tensor | None = None  # [G, R]; None: not chosen yet
     scored: Tensor = rebuilt()  # the observations that the choice rests on [R, horizon, dy]
     weights: Tensor = rebuilt()  # [R, dy]
@@ -61,7 +63,9 @@ class SelectBeta(BetaGrid):
         scored = scored[:, : math.ceil(self.share * scored.shape[1])]
         return Selection(
             seen={g: f.init(model, problem, rng) for g, f in enumerate(self.filters)},
-            elsewhere={} if other is None else {g: f.init(model, other, rng) for g, f in enumerate(self.filters)},
+            elsewhere={}
+            if other is None
+            else {g: f.init(model, other, rng) for g, f in enumerate(self.filters)},
             scored=scored,
             weights=weights(scored, self.standardised, "inference.standardised"),
             alternative=other is not None,
@@ -69,7 +73,8 @@ class SelectBeta(BetaGrid):
 
     def step(self, state: Selection, batch: Observation, rng: Rng) -> tuple[Selection, Info]:
         info: Info = {}
-        for g in reversed(state.seen):  # the last to be told of is the smallest β, or the one chosen
+        # the last to be told of is the smallest β, or the one chosen
+        for g in reversed(state.seen):
             state.seen[g], info = self.filters[g].step(state.seen[g], batch, rng)
         if state.losses is None:
             y = state.scored[:, batch.t - 1]
@@ -80,7 +85,8 @@ class SelectBeta(BetaGrid):
             if batch.t == state.scored.shape[1]:
                 state.losses = self._losses(state)
                 chosen = modal(smallest(state.losses))
-                state.seen, state.elsewhere = {chosen: state.seen[chosen]}, {}
+                state.seen = {chosen: state.seen[chosen]}
+                state.elsewhere = {}
         return state, info
 
     def _losses(self, state: Selection) -> Tensor:
@@ -107,5 +113,7 @@ class SelectBeta(BetaGrid):
             losses=losses,
             chosen=chosen,
             best=best,
-            scored_on="an alternative realisation" if state.alternative else "the observations themselves",
+            scored_on="an alternative realisation"
+            if state.alternative
+            else "the observations themselves",
         )

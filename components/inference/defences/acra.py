@@ -24,14 +24,19 @@ BELIEFS = 1 << 22  # random beliefs held at once
 
 @register("inference", "acra")
 class ACRA(Inference[Generative, Supervised, Batch, FitState]):
-    """ACRA: a generative classifier that averages over the mails which a random attacker may have turned into x'.
+    """ACRA: generative classifier averaging over emails a random attacker may have altered.
 
-    y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  X' holds the x
-    that at most ``changes`` words part from x';  p̂(x'|x, y_1) is the share of K draws in which x' is the argmin_z of
-    P^A_z ~ Beta with mean p_C(y_1|z) and variance ``variance`` · v(r).  With variance 0 the attacker is known, and the
-    classifier that of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
+        y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1)
+                 + u(y_c, y_2) p(y_2) p(x'|y_2)
 
-    Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019)."""
+    The average is over the emails x that may have been turned into x'.  X' holds the x that
+    differ from x' in at most ``changes`` words;  p̂(x'|x, y_1) is the share of K draws in
+    which x' is the argmin_z of P^A_z ~ Beta with mean p_C(y_1|z) and variance
+    ``variance`` · v(r).  With variance 0 the attacker is known and the classifier is the
+    one of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
+
+    Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -53,11 +58,19 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
         return Fit(name="fit").step(state, batch, rng)
 
     def posterior(self, state: FitState) -> Aware:
-        return aware(state, self.utilities, self.attack, direction=self.direction, most=self.changes, idle=self.idle)
+        return aware(
+            state,
+            self.utilities,
+            self.attack,
+            direction=self.direction,
+            most=self.changes,
+            idle=self.idle,
+        )
 
     def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:
         """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look least malicious."""
-        odds, which = pairs.odds.topk(min(self.candidates, pairs.odds.shape[1]), 1, largest=False)  # [P, m]
+        # [P, m]
+        odds, which = pairs.odds.topk(min(self.candidates, pairs.odds.shape[1]), 1, largest=False)
         here = which == pairs.sent[:, None]
         rows = here.any(1).nonzero()[:, 0]
         p = torch.zeros_like(pairs.log_p)

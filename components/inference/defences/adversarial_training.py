@@ -29,17 +29,21 @@ class ThreatenedDescent(DescentState):
 
 @register("inference", "adversarial_training")
 class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDescent]):
-    """Adversarial training: one network fitted to inputs that the attacker has moved as far as ``train_eps`` lets him.
+    """Adversarial training: fit one network to inputs attacked at size ``train_eps``.
 
-    θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N; at each step ``training_attacker``, or else the
-    experiment's own attacker, solves the inner problem against θ as it is now, at ε = ``train_eps``, and Adam or gradient
-    descent takes one step of the outer one.  Where ``mixture`` is half, each minibatch of B rows is joined by its B
-    attacked ones.  An attack that stops at the first success is told to go on.  ε = 0 is ``map``.
+    θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N.  At each step
+    ``training_attacker``, or otherwise the experiment's own attacker, solves the inner
+    problem against the current θ at ε = ``train_eps``, and Adam or gradient descent takes
+    one step of the outer problem.  If ``mixture`` is half, each minibatch of B rows is
+    joined by its B attacked rows.  An attack that stops at its first success is made to
+    continue.  ε = 0 is ``map``.
 
     Raises:
-        Misfit: the attacker is not one of evasion, or ``train_eps`` is not in the units of the inputs.
+        Misfit: the attacker is not an evasion attacker, or ``train_eps`` is not in the
+            units of the inputs.
 
-    Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1)."""
+    Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
@@ -58,11 +62,16 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDesc
         threat = TrainingThreat(problem, self.train_eps, rng, self.training_attacker)
         return ThreatenedDescent(network=model, optimizer=optimizer, threat=threat)
 
-    def step(self, state: ThreatenedDescent, batch: Batch, rng: Rng) -> tuple[ThreatenedDescent, Info]:
+    def step(
+        self, state: ThreatenedDescent, batch: Batch, rng: Rng
+    ) -> tuple[ThreatenedDescent, Info]:
         state.network.train(False)  # who attacks sees it as it predicts
-        attacked = state.threat.attack(PointEstimate(state.network), batch, rng)  # the network itself, no copy
+        # the network itself, no copy
+        attacked = state.threat.attack(PointEstimate(state.network), batch, rng)
         state.network.train()
-        return state, descend(state.network, state.optimizer, mixed(batch, attacked, self.mixture), None)
+        return state, descend(
+            state.network, state.optimizer, mixed(batch, attacked, self.mixture), None
+        )
 
     def posterior(self, state: ThreatenedDescent) -> PointEstimate:
         return PointEstimate(frozen(state.network))

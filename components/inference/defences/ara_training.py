@@ -15,7 +15,12 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import PREDICTS_LABELS, init_for_training
-from components.inference.defences.particle_dynamics import Classifying, Threatened, momentum_step, own_gradient
+from components.inference.defences.particle_dynamics import (
+    Classifying,
+    Threatened,
+    momentum_step,
+    own_gradient,
+)
 from components.inference.defences.training_threat import Mixture, TrainingThreat, labels, mixed
 from components.posteriors.particles import OwnRows, Particles
 from components.problems.supervised import Supervised
@@ -25,27 +30,35 @@ from components.trouble import Misfit
 
 @register("inference", "ara_training")
 class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
-    """Adversarial risk analysis by K particles: SGLD over the parameters, on inputs that SGLD over x has attacked.
+    """Adversarial risk analysis with K particles: SGLD on inputs attacked by SGLD.
+
+    The first SGLD is over the parameters, the second over x.
 
     For every particle i, x_i ~ p_C(x'|x) and then
-        v_i := μ v_i + η ∇(N/B Σ log p(y|x_i, β_i) + log p(β_i)) + N(0, 2 (1 − μ) η τ I),   β_i := β_i + v_i,
-    η = lr/N, so that ``lr`` acts on the mean loss of a row, as it does in training by gradient descent, and at τ = 1 the
-    noise is that of the posterior of N rows: N(0, 2 lr I) as (3.15) would have it with a mean loss drowns any network.
-    μ = 0 is SGLD, μ > 0 SGHMC.  The rows x_i and the clean ones count 1:1 where ``mixture`` is half.
+        v_i := μ v_i + η ∇(N/B Σ log p(y|x_i, β_i) + log p(β_i)) + N(0, 2 (1 − μ) η τ I),
+        β_i := β_i + v_i,
+    with η = lr/N, so that ``lr`` acts on the mean loss of a row, as in training by gradient
+    descent, and at τ = 1 the noise is the one of the posterior of N rows.  The N(0, 2 lr I)
+    that (3.15) implies with a mean loss drowns any network.  μ = 0 is SGLD, μ > 0 SGHMC.
+    The rows x_i and the clean ones count 1:1 if ``mixture`` is half.
 
-    The two uncertainties are switched apart.  ``defender_uncertainty``, hers over the attack: x_i is a draw of (3.14),
-    noise included, with ε ~ attack_step · train_eps · Beta for each row and T ~ Poisson for each step, held within
-    ``train_eps`` of x in L∞; without it the experiment's own attacker takes x_i to ``train_eps``.
-    ``attacker_uncertainty``, his over her parameters: he faces draws of their posterior, each x_i attacks β_i; without
-    it τ = 0.  Without either, one particle is ``adversarial_training`` by gradient descent; ``train_eps`` = 0 is SGLD.
-    β, v [K, P].
+    The two uncertainties have separate switches.  ``defender_uncertainty`` is the
+    defender's uncertainty about the attack: x_i is a draw of (3.14), noise included, with
+    ε ~ attack_step · train_eps · Beta for each row and T ~ Poisson for each step, kept
+    within ``train_eps`` of x in L∞; without it, the experiment's own attacker moves x_i by
+    ``train_eps``.  ``attacker_uncertainty`` is the attacker's uncertainty about the
+    defender's parameters: the attacker faces draws of their posterior, and each x_i attacks
+    β_i; without it τ = 0.  Without either, one particle is ``adversarial_training`` by
+    gradient descent; ``train_eps`` = 0 is SGLD.  β, v [K, P].
 
     Raises:
-        Misfit: the attacker is not one of evasion, ``train_eps`` is not in the units of the inputs, or (3.14) is to
-            attack binary ones.
-        NumericalTrouble: a particle leaves the finite numbers.
+        Misfit: the attacker is not an evasion attacker, ``train_eps`` is not in the units
+            of the inputs, or (3.14) would have to attack binary inputs.
+        NumericalTrouble: a particle becomes non-finite.
 
-    Source: Gallego (2021), Algorithm 3.2, eqs (3.14) and (3.15); Chen et al. (2014), eq. (15) (momentum)."""
+    Source: Gallego (2021), Algorithm 3.2, eqs (3.14) and (3.15); Chen et al. (2014),
+    eq. (15) (momentum).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -78,11 +91,16 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
 
     def attack(self, state: Threatened, batch: Batch, rng: Rng) -> Tensor:
         """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
-        model, betas, threat = state.model, state.theta.split(1), state.threat
+        model = state.model
+        betas = state.theta.split(1)
+        threat = state.threat
         if not self.defender_uncertainty:
-            return torch.stack([threat.attack(Particles(model, beta), batch, rng) for beta in betas])
+            return torch.stack(
+                [threat.attack(Particles(model, beta), batch, rng) for beta in betas]
+            )
         x = batch.x.repeat(len(betas), 1)  # [K B, D]
-        T = poisson_steps(x[:1], self.attack_steps, rng.attack)  # one for a step of training: none waits for others
+        # one for a step of training: none waits for others
+        T = poisson_steps(x[:1], self.attack_steps, rng.attack)
         attacked = langevin(
             threat.victim(OwnRows(model, state.theta)),
             x,
@@ -96,12 +114,16 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
         return attacked.unflatten(0, (len(betas), -1))
 
     def step(self, state: Threatened, batch: Batch, rng: Rng) -> tuple[Threatened, Info]:
-        theta, t = state.theta, state.t + 1
+        theta = state.theta
+        t = state.t + 1
         attacked = self.attack(state, batch, rng)
-        value, gradient = own_gradient(state.model, theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
+        # [K], [K, P]
+        value, gradient = own_gradient(state.model, theta, mixed(batch, attacked, self.mixture))
         eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
-        theta, velocity = momentum_step(theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t)
+        theta, velocity = momentum_step(
+            theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t
+        )
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
@@ -110,5 +132,5 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
         return replace(state, t=t, theta=theta, velocity=velocity), info
 
     def posterior(self, state: Threatened) -> Particles:
-        """The K particles as they are, whose mean predictive is p_C(y|x) (section 3.5.1)."""
+        """The K current particles; their mean predictive is p_C(y|x) (section 3.5.1)."""
         return Particles(state.model, state.theta)

@@ -21,14 +21,19 @@ from components.registry import register
 
 @register("inference", "dalvi")
 class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
-    """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) for sure and undoes it.
+    """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) and undoes it.
 
-    y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  a(x) is the
-    cheapest change of at most ``changes`` words after which naive Bayes takes x for innocent (3.4), of equals the one
-    that looks least malicious, and x itself where there is none or none is needed; or, with
-    ``attack: least_malicious``, a(x) = argmin_z p(y_1|z).  Class 1 is y_1; x' [B, D] in {0, 1}.
+        y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1)
+                 + u(y_c, y_2) p(y_2) p(x'|y_2)
 
-    Source: Dalvi et al. (2004), section 4; Gallego (2021), eqs (3.4) and (3.5)."""
+    The attack is known with certainty.  a(x) is the cheapest change of at most ``changes``
+    words after which naive Bayes classifies x as innocent (3.4); among equally cheap
+    changes it is the least malicious-looking one, and x itself if no such change exists or
+    none is needed.  With ``attack: least_malicious``, a(x) = argmin_z p(y_1|z).  Class 1 is
+    y_1; x' [B, D] in {0, 1}.
+
+    Source: Dalvi et al. (2004), section 4; Gallego (2021), eqs (3.4) and (3.5).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -52,7 +57,9 @@ class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
         direction: Direction = "insertion" if self.removal_cost is None else "flip"
         least = self.attack == "least_malicious"
         attack = least_malicious if least else self.cheapest
-        return aware(state, self.utilities, attack, direction=direction, most=self.changes, idle=self.idle)
+        return aware(
+            state, self.utilities, attack, direction=direction, most=self.changes, idle=self.idle
+        )
 
     def cheapest(self, pairs: Origins, generator: torch.Generator) -> Tensor:
         """1 where the minimum-cost attack on x leads to x', else 0, [P]."""
@@ -66,7 +73,8 @@ class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
         cost = cost.masked_fill(~passes, torch.inf)
         cheap = passes & (cost <= cost.amin(1, keepdim=True) * (1 + 1e-9))
         choice = pairs.odds.masked_fill(~cheap, torch.inf).argmin(1)
-        choice = torch.where((pairs.odds[:, 0] <= 0) | ~passes.any(1), 0, choice)  # set 0 changes nothing
+        # set 0 changes nothing
+        choice = torch.where((pairs.odds[:, 0] <= 0) | ~passes.any(1), 0, choice)
         return (choice == pairs.sent).to(pairs.log_p)
 
 

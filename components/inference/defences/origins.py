@@ -1,4 +1,8 @@
-"""What ``acra`` and ``dalvi`` share: a generative classifier that sums over the mails which may lie behind the one it sees."""
+"""Shared code of ``acra`` and ``dalvi``: a classifier that sums over the possible origins.
+
+The origins are the emails that may have been turned into the observed one; the
+classifier is generative.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +39,16 @@ def _right_is_better(u: list[list[float]]) -> list[list[float]]:
 Utilities = Annotated[list[list[float]], AfterValidator(_right_is_better)]
 
 
-def utility_sensitive(model: Generative, fitted: dict[str, Tensor], u: list[list[float]]) -> Fitted[Generative]:
-    """The classifier whose largest p(y|x) is the decision of largest expected utility (3.2).
+def utility_sensitive(
+    model: Generative, fitted: dict[str, Tensor], u: list[list[float]]
+) -> Fitted[Generative]:
+    """The classifier with p(y|x) maximal at the decision of largest expected utility (3.2).
 
-    1 is said when (u_11 − u_01) p(1|x) > (u_00 − u_10) p(0|x), so that utilities act as weights of the classes; with 0–1
-    utilities nothing changes.
+    It predicts 1 if (u_11 − u_01) p(1|x) > (u_00 − u_10) p(0|x), so utilities act as class
+    weights; with 0–1 utilities nothing changes.
 
-    Source: Gallego (2021), eqs (3.2) and (3.3)."""
+    Source: Gallego (2021), eqs (3.2) and (3.3).
+    """
     log_class = model.log_class(fitted)
     gains = log_class.new_tensor([u[0][0] - u[1][0], u[1][1] - u[0][1]])
     return Fitted(model, {**fitted, "log_class": (log_class + gains.log()).log_softmax(0)})
@@ -56,20 +63,28 @@ class Origins:
     log_p: Tensor  # log p_C(x|y_1) [P]
     absent: Tensor  # words that x has not [P, D] bool
     sets: Tensor  # [M, k]
-    odds: Tensor  # log odds of r(z) for the z that each set makes of x; ∞ where it makes none [P, M]
+    # log odds of r(z) for the z that each set makes of x; ∞ where it makes none [P, M]
+    odds: Tensor
 
 
-def origins(classifier: Fitted[Generative], x: Tensor, sets: Tensor, direction: Direction) -> Origins:
-    """X' of each x' [B, D]: the mails that at most k changes turn into it (words were added: take some of its words away).
+def origins(
+    classifier: Fitted[Generative], x: Tensor, sets: Tensor, direction: Direction
+) -> Origins:
+    """Origins X' of each x' [B, D]: the emails that at most k changes turn into it.
 
-    Log odds of naive Bayes add up over words, so that those of all candidates of all origins are sums of k terms."""
-    model, fitted = classifier.estimator, classifier.fitted
+    If words were added, some of the words of x' are removed.  Log odds of naive Bayes are
+    additive over words, so the log odds of all candidates of all origins are sums of k
+    terms.
+    """
+    model = classifier.estimator
+    fitted = classifier.fitted
     back = possible(1 - x if direction == "insertion" else x, sets, direction)
     mail, sent = back.nonzero(as_tuple=True)
     origin = flip_words(x[mail], sets[sent])  # [P, D]
     joint = model.log_conditional(fitted, origin)
     own = joint + model.log_class(fitted)
-    gain = torch.cat([-falls(model, fitted, origin), torch.zeros_like(origin[:, :1])], 1)  # [P, D + 1]
+    # [P, D + 1]
+    gain = torch.cat([-falls(model, fitted, origin), torch.zeros_like(origin[:, :1])], 1)
     odds = (own[:, 1] - own[:, 0])[:, None] + sum(gain[:, column] for column in sets.T)  # [P, M]
     odds = odds.masked_fill(~possible(origin, sets, direction), torch.inf)
     return Origins(mail, sent, joint[:, 1], origin < 0.5, sets, odds)
@@ -91,30 +106,41 @@ class Aware:
         Odds end at e^±700, so that a mail which no origin can have become has a finite log-probability.
 
         Source: Gallego (2021), eq. (3.9) and Algorithm 3.1."""
-        model, fitted = self.undefended.estimator, self.undefended.fitted
+        model = self.undefended.estimator
+        fitted = self.undefended.fitted
         sets = change_sets(x.shape[1], self.most).to(x.device)
         log_class = model.log_class(fitted)
         innocent = log_class[0] + model.log_conditional(fitted, x)[:, 0]
-        malicious = torch.cat([self._log_evidence_of_attacks(part, sets, generator) for part in self._parts(x, sets)])
+        malicious = torch.cat(
+            [self._log_evidence_of_attacks(part, sets, generator) for part in self._parts(x, sets)]
+        )
         logits = torch.stack([innocent, log_class[1] + malicious], -1)  # [B, 2]
-        return Categorical(logits.maximum(logits.amax(-1, keepdim=True) - LARGEST_ODDS)[None, :, None])
+        return Categorical(
+            logits.maximum(logits.amax(-1, keepdim=True) - LARGEST_ODDS)[None, :, None]
+        )
 
     def _parts(self, x: Tensor, sets: Tensor) -> list[Tensor]:
-        """Rows whose pairs of origins and candidates are few enough to be held at once."""
+        """Chunks of rows with few enough pairs of origins and candidates to hold in memory."""
         words = x if self.direction == "insertion" else torch.ones_like(x)
         n = words.sum(1)
         pairs = torch.stack([_choose(n, size) for size in range(self.most + 1)]).sum(0) * len(sets)
         part = (pairs.cumsum(0) / PAIRS).long()
         return list(x.split(torch.unique_consecutive(part, return_counts=True)[1].tolist()))
 
-    def _log_evidence_of_attacks(self, x: Tensor, sets: Tensor, generator: torch.Generator) -> Tensor:
+    def _log_evidence_of_attacks(
+        self, x: Tensor, sets: Tensor, generator: torch.Generator
+    ) -> Tensor:
         """log Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1) of x' [b, D], [b]."""
         pairs = origins(self.undefended, x, sets, self.direction)
-        p = (1 - self.idle) * self.attack(pairs, generator) + self.idle * (pairs.sent == 0)  # set 0 changes nothing
+        # set 0 changes nothing
+        p = (1 - self.idle) * self.attack(pairs, generator) + self.idle * (pairs.sent == 0)
         term = p.log() + pairs.log_p  # [P]
         most = x.new_full((len(x),), -torch.inf).scatter_reduce(0, pairs.mail, term, "amax")
         most = most.nan_to_num(neginf=0.0)
-        return x.new_zeros(len(x)).index_add(0, pairs.mail, (term - most[pairs.mail]).exp()).log() + most
+        return (
+            x.new_zeros(len(x)).index_add(0, pairs.mail, (term - most[pairs.mail]).exp()).log()
+            + most
+        )
 
 
 def _choose(n: Tensor, size: int) -> Tensor:
@@ -126,7 +152,13 @@ def _choose(n: Tensor, size: int) -> Tensor:
 
 
 def aware(
-    state: FitState, utilities: list[list[float]], attack: Attack, *, direction: Direction, most: int, idle: float
+    state: FitState,
+    utilities: list[list[float]],
+    attack: Attack,
+    *,
+    direction: Direction,
+    most: int,
+    idle: float,
 ) -> Aware:
     """The aware classifier on what ``fit`` learnt."""
     assert isinstance(state.estimator, Generative)  # ``needs``

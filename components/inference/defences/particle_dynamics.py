@@ -18,7 +18,7 @@ from components.trouble import NumericalTrouble
 
 
 class Classifying(LogJoint, ThetaPredictive, Protocol):
-    """A log joint whose parameters predict labels."""
+    """A log joint with parameters that predict labels."""
 
 
 @dataclass(kw_only=True)
@@ -48,11 +48,15 @@ def momentum_step(
     Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
     velocity = torch.add(momentum * velocity, gradient, alpha=eta)
     if temperature > 0:
-        noise = torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
+        noise = torch.randn(
+            theta.shape, generator=generator, device=theta.device, dtype=theta.dtype
+        )
         velocity.add_(noise, alpha=(2 * (1 - momentum) * eta * temperature) ** 0.5)
     theta = theta + velocity
     if not bool(torch.isfinite(theta.sum())):
-        raise NumericalTrouble(f"particles left the finite numbers at step {step}", "lower inference.lr")
+        raise NumericalTrouble(
+            f"particles left the finite numbers at step {step}", "lower inference.lr"
+        )
     return theta, velocity
 
 

@@ -15,7 +15,12 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import PREDICTS_LABELS, init_for_training
-from components.inference.defences.particle_dynamics import Classifying, Threatened, momentum_step, own_gradient
+from components.inference.defences.particle_dynamics import (
+    Classifying,
+    Threatened,
+    momentum_step,
+    own_gradient,
+)
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import Particles
@@ -34,27 +39,34 @@ class RobustState(Threatened):
 
 @register("inference", "robustification")
 class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
-    """Robustified classifier: K particles trained 1:1 on clean rows and on rows attacked for the undefended model.
+    """Robustified classifier: K particles trained 1:1 on clean and on attacked rows.
 
-    Models of one kind learn by v := μ v + η ∇log joint + N(0, 2 (1 − μ) η τ I), β := β + v, η = lr/N.  First, for
-    ``undefended_steps`` steps and on clean rows alone,
-        the undefended one, β⁰, with τ = 0: what there is to defend;
-        K draws of its posterior, b_i: what an attacker who does not know β⁰ believes it to be.
-    Then these stay as they are, the experiment's attacker takes the training set, at size ``train_eps``, to
-    x_i ~ p_C(x'|x) against each b_i, and
-        the K defended ones, β_i, learn from the B clean rows of a step and B rows, drawn at random, of the x_i.
-    This is the protocol of the thesis's spam case study, where the attack is a discrete optimisation and cannot be sampled
-    by (3.14).  In ``ara_training`` with ``defender_uncertainty: false`` the attacks are against the defended β_i instead,
-    anew at every step: an attacker who knows of the defence.
+    The attacks are computed for the undefended model.
 
-    With an attacker of ``against: undefended`` the test set is attacked for β⁰, as in the thesis; with ``against:
-    defended`` for the mixture of the β_i.  β, v [1 + 2K, P]; attacked rows [K, N, D].
+    Models of one kind learn by v := μ v + η ∇log joint + N(0, 2 (1 − μ) η τ I), β := β + v,
+    η = lr/N.  First, for ``undefended_steps`` steps and on clean rows only,
+        the undefended model, β⁰, with τ = 0: the model to defend;
+        K draws of its posterior, b_i: the beliefs of an attacker that does not know β⁰.
+    Then these stay fixed, the experiment's attacker moves the training set, at size
+    ``train_eps``, to x_i ~ p_C(x'|x) against each b_i, and
+        the K defended models, β_i, learn from the B clean rows of a step and B rows,
+        drawn at random, of the x_i.
+    This is the protocol of the thesis's spam case study, in which the attack is a discrete
+    optimisation and cannot be sampled by (3.14).  In ``ara_training`` with
+    ``defender_uncertainty: false`` the attacks are instead computed at every step against
+    the defended β_i: an attacker that knows of the defence.
+
+    With an attacker of ``against: undefended`` the test set is attacked for β⁰, as in the
+    thesis; with ``against: defended``, for the mixture of the β_i.  β, v [1 + 2K, P];
+    attacked rows [K, N, D].
 
     Raises:
-        Misfit: the attacker is not one of evasion, or ``train_eps`` is not in the units of the inputs.
-        NumericalTrouble: a particle leaves the finite numbers.
+        Misfit: the attacker is not an evasion attacker, or ``train_eps`` is not in the
+            units of the inputs.
+        NumericalTrouble: a particle becomes non-finite.
 
-    Source: Gallego (2021), section 3.6.1 and Algorithm 3.2."""
+    Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -74,10 +86,15 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
         velocity = torch.zeros_like(state.theta)
-        return RobustState(**vars(state), velocity=velocity, attacked=clean, threat=threat, train=problem.train)
+        return RobustState(
+            **vars(state), velocity=velocity, attacked=clean, threat=threat, train=problem.train
+        )
 
     def step(self, state: RobustState, batch: Batch, rng: Rng) -> tuple[RobustState, Info]:
-        model, K, train, t = state.model, self.chains, state.train, state.t + 1
+        model = state.model
+        K = self.chains
+        train = state.train
+        t = state.t + 1
         if state.t == self.undefended_steps:
             believed = state.theta[1 : 1 + K].split(1)
             attacks = [state.threat.attack(Particles(model, b), train, rng) for b in believed]
@@ -88,14 +105,20 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
             groups = [(slice(0, 1), 0.0), (slice(1, 1 + K), self.temperature)]
             gradient = torch.cat([gradient, torch.zeros_like(defended)])
         else:
-            rows = torch.randint(len(train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device)
+            rows = torch.randint(
+                len(train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device
+            )
             both = one_to_one(batch, train, state.attacked, rows.to(batch.x.device))
             value, gradient = own_gradient(model, defended, both)
             groups = [(slice(1 + K, 1 + 2 * K), self.temperature)]
             gradient = torch.cat([torch.zeros_like(undefended), gradient])
-        theta, velocity, eta = state.theta.clone(), state.velocity.clone(), self.lr / (batch.scale * len(batch.x))
+        theta = state.theta.clone()
+        velocity = state.velocity.clone()
+        eta = self.lr / (batch.scale * len(batch.x))
         for group, temperature in groups:
-            at, v, slope = theta[group], velocity[group], gradient[group]
+            at = theta[group]
+            v = velocity[group]
+            slope = gradient[group]
             theta[group], velocity[group] = momentum_step(
                 at, v, slope, eta, self.momentum, temperature, rng.noise, t
             )  # eq. (3.15)
@@ -103,10 +126,12 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
         return replace(state, t=t, theta=theta, velocity=velocity), info
 
     def posterior(self, state: RobustState) -> Robustified:
-        """The K defended particles as they are, whose mean predictive is p_C(y|x), and the undefended one beside them."""
+        """The K current defended particles, with mean predictive p_C(y|x), and the undefended one."""
         if 0 < state.t <= self.undefended_steps:
             told = f"after {state.t} steps there is no defence yet: it is learnt after {self.undefended_steps}"
-            warnings.warn(Shortfall(f"{told}; lower inference.undefended_steps or raise steps"), stacklevel=1)
+            warnings.warn(
+                Shortfall(f"{told}; lower inference.undefended_steps or raise steps"), stacklevel=1
+            )
         undefended = Particles(state.model, state.theta[:1])
         return Robustified(state.model, state.theta[1 + self.chains :], undefended)
 
@@ -123,5 +148,6 @@ def one_to_one(batch: Batch, train: Batch, attacked: Tensor, rows: Tensor) -> Ba
 
     Source: Gallego (2021), section 3.5.1 (proportion 1:1)."""
     x = torch.cat([batch.x.expand(len(attacked), -1, -1), attacked[:, rows]], 1)
-    y, mask = torch.cat([batch.y, train.y[rows]]), torch.cat([batch.mask, train.mask[rows]])
+    y = torch.cat([batch.y, train.y[rows]])
+    mask = torch.cat([batch.mask, train.mask[rows]])
     return Batch(x, y, mask, batch.scale / 2)

@@ -1,4 +1,4 @@
-"""What the defences share: the attack that they train against, and the minibatch of clean and attacked rows."""
+"""Shared code of the defences: training attacks, minibatches of clean and attacked rows."""
 
 from __future__ import annotations
 
@@ -16,40 +16,56 @@ from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
-Mixture = Literal["half", "attacked"]  # rows behind a step: as many clean as attacked, or the attacked ones alone
+# rows behind a step: as many clean as attacked, or the attacked ones alone
+Mixture = Literal["half", "attacked"]
 
 
 class TrainingThreat:
-    """The problem's evasion attacker, or another to train against, at one size ``eps``, and the bounds of the inputs.
+    """The problem's evasion attacker, or another training attacker, at one size ``eps``.
 
-    ``rng`` is what an attacker learns with who has to.  All of it is made anew from the config by ``init``, so that a
-    checkpoint keeps nothing of it.
+    Also holds the bounds of the inputs.  ``rng`` serves attackers that have to learn.  All
+    of it is rebuilt from the config by ``init``, so a checkpoint stores none of it.
 
     Raises:
-        Misfit: the attacker is of another kind, or ``eps`` is not in the units of the inputs.
+        Misfit: the attacker is of another kind, or ``eps`` is not in the units of the
+            inputs.
     """
 
     def __init__(
-        self, problem: Supervised, eps: float, rng: Rng | None = None, training_attacker: Attacker | None = None
+        self,
+        problem: Supervised,
+        eps: float,
+        rng: Rng | None = None,
+        training_attacker: Attacker | None = None,
     ):
         attacker = training_attacker or problem.attacker
         if not isinstance(attacker, Evasion):
             name = "none" if attacker is None else attacker.name
             key = "attacker" if training_attacker is None else "inference.training_attacker"
-            raise Misfit(f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd")
+            raise Misfit(
+                f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd"
+            )
         input_space(problem).check_training_size(eps, attacker.measure(), problem.name)
-        attacker.check_target(problem, "attacker" if training_attacker is None else "inference.training_attacker")
+        attacker.check_target(
+            problem, "attacker" if training_attacker is None else "inference.training_attacker"
+        )
         if rng is not None:
             attacker = attacker.with_problem(problem, rng)
-        self.attacker: Evasion = attacker.relentless()  # a defence wants the worst input, not the first that errs
-        self.bounds, self.eps, self.image_shape = problem.bounds, eps, problem.image_shape
+        # a defence wants the worst input, not the first that errs
+        self.attacker: Evasion = attacker.relentless()
+        self.bounds = problem.bounds
+        self.eps = eps
+        self.image_shape = problem.image_shape
 
     def victim(self, posterior: Predicts) -> Attacked:
-        """Whatever predicts now, as the attacker sees it."""
+        """The current predictor, as the attacker sees it."""
         return Attacked(posterior, self.bounds, self.attacker.expects(), self.image_shape)
 
     def attack(self, posterior: Predicts, batch: Batch, rng: Rng) -> Tensor:
-        """x' = a(x) of the rows of a batch [B, D], against whatever predicts now; takes no gradient to parameters."""
+        """Attacked rows x' = a(x) of a batch [B, D], against the current predictor.
+
+        Computes no gradient with respect to parameters.
+        """
         with torch.no_grad():
             x = self.attacker.perturb(self.victim(posterior), batch.x, labels(batch), rng, self.eps)
         return x.detach()

@@ -18,22 +18,31 @@ from components.registry import register
 
 
 class ForeseeableIntegrable(Foreseeable, PowerIntegral, Protocol):
-    """One that says where a particle is expected to go, with an observation density whose power can be integrated."""
+    """A state-space model with an expected particle move and integrable powers of its density.
+
+    It states where a particle is expected to go, and a power of its observation density can
+    be integrated.
+    """
 
 
 @register("inference", "beta_auxiliary_filter")
 class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
     """Auxiliary particle filter with the likelihood of the β-divergence in both of its stages.
 
-    k_t ~ w_{t−1}^k Ǧ_t^β(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ G_t^β(y_t | x_t) / Ǧ_t^β(x_{t−1}^{k_t}) with
-    Ǧ_t^β(x_{t−1}) = G_t^β(y_t | μ_t(x_{t−1})) + c_t and c_t = ``stabiliser`` · sup G_t^β, which follows from sup g (where the
-    integral of (6.6) varies with x, from the smallest one at the places looked at).  Particles are [R, N, dx]; β = 0 is the
-    auxiliary filter.  The log normaliser is that of the generalised posterior and no evidence.  A missing observation leaves
-    particles' weights as they are.  Raises NumericalTrouble when all weights of a replicate are zero.
+    k_t ~ w_{t−1}^k Ǧ_t^β(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ G_t^β(y_t | x_t) /
+    Ǧ_t^β(x_{t−1}^{k_t}) with Ǧ_t^β(x_{t−1}) = G_t^β(y_t | μ_t(x_{t−1})) + c_t and c_t =
+    ``stabiliser`` · sup G_t^β, which follows from sup g; if the integral of (6.6) varies
+    with x, its smallest value over the evaluated points is used.  Particles are [R, N, dx];
+    β = 0 is the auxiliary filter.  The log normaliser is the one of the generalised
+    posterior, not an evidence.  A missing observation leaves the weights of the particles
+    unchanged.  Raises NumericalTrouble if all weights of a replicate are zero.
 
-    Source: Boustati (2021), eq. (6.6) and Algorithm 8."""
+    Source: Boustati (2021), eq. (6.6) and Algorithm 8.
+    """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_mean", "power_integral"})
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"state_space", "transition_mean", "power_integral"}
+    )
     beta: Probability
 
     def weighs_by_likelihood(self) -> bool:
@@ -42,7 +51,8 @@ class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
     def step(
         self, state: FilterState[ForeseeableIntegrable], batch: Observation, rng: Rng
     ) -> tuple[FilterState[ForeseeableIntegrable], Info]:
-        model, beta = state.model, self.beta
+        model = state.model
+        beta = self.beta
 
         def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
             assert isinstance(model, BoundedObservation)
@@ -50,4 +60,6 @@ class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
             smallest = integral.amin(1, keepdim=True) if integral.dim() else integral
             return log_beta_bound(model.log_observation_bound(seen.t), smallest, beta)
 
-        return self.looked_ahead(state, batch, rng, partial(log_beta_likelihood, beta=beta), bound_log_weights)
+        return self.looked_ahead(
+            state, batch, rng, partial(log_beta_likelihood, beta=beta), bound_log_weights
+        )

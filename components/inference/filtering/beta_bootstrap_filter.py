@@ -16,14 +16,16 @@ from components.registry import register
 
 @register("inference", "beta_bootstrap_filter")
 class BetaBootstrapFilter(AdaptiveFilter[Integrable]):
-    """Bootstrap particle filter with the likelihood of the β-divergence, which bounds what an outlier can do.
+    """Bootstrap particle filter with the outlier-bounding β-divergence likelihood.
 
-    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫ g(y'|x)^{β+1} dy'/(β+1)), then
-    resampling as in the bootstrap filter, which is the case β = 0.  Particles are [R, N, dx].  The log normaliser is
-    that of the generalised posterior and no evidence.  A missing observation leaves the weights as they are.  Raises
-    NumericalTrouble when all weights of a replicate are zero.
+    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫
+    g(y'|x)^{β+1} dy'/(β+1)), then resampling as in the bootstrap filter, which is the case
+    β = 0.  Particles are [R, N, dx].  The log normaliser is the one of the generalised
+    posterior, not an evidence.  A missing observation leaves the weights unchanged.  Raises
+    NumericalTrouble if all weights of a replicate are zero.
 
-    Source: Boustati (2021), eq. (6.6) and Algorithm 7."""
+    Source: Boustati (2021), eq. (6.6) and Algorithm 7.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "power_integral"})
     beta: Probability
@@ -34,4 +36,6 @@ class BetaBootstrapFilter(AdaptiveFilter[Integrable]):
     def step(
         self, state: FilterState[Integrable], batch: Observation, rng: Rng
     ) -> tuple[FilterState[Integrable], Info]:
-        return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resampler())
+        return advance(
+            state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resampler()
+        )

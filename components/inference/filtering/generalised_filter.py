@@ -12,7 +12,11 @@ from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.generalised_particle_filter import FilterState, Potential, advance
+from components.inference.filtering.generalised_particle_filter import (
+    FilterState,
+    Potential,
+    advance,
+)
 from components.inference.filtering.guided import ASKS, Guide, advance_guided
 from components.inference.filtering.losses import (
     log_beta_likelihood,
@@ -32,17 +36,22 @@ Loss = Literal["kl", "beta", "gamma", "huber"]
 class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     """Generalised particle filter: any loss ℓ in place of −log g, any proposal q.
 
-    x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} exp(−ℓ(x̄_t, y_t)) f_t / q_t, then resampling as in the bootstrap filter.  ℓ is
-    the loss of the KL divergence (−log g), of the β- or the γ-divergence (β = 0 and γ = 0 are KL), or Huber's of the whitened
-    residual.  Particles are [R, N, dx]; the log normaliser is that of the generalised posterior, and the evidence for KL
-    alone.  A missing observation leaves the weights as they are.
+    x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} exp(−ℓ(x̄_t, y_t)) f_t / q_t, then
+    resampling as in the bootstrap filter.  ℓ is the loss of the KL divergence (−log g), of
+    the β- or the γ-divergence (β = 0 and γ = 0 are KL), or Huber's loss of the whitened
+    residual.  Particles are [R, N, dx]; the log normaliser is the one of the generalised
+    posterior, and the evidence only for KL.  A missing observation leaves the weights
+    unchanged.
 
-    ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust loss forgives an outlier: its
-    posterior stays near f, wider than q and away from it, and w_t = exp(−ℓ) f_t / q_t has a large variance there.  They are
-    right on average and poor with few particles; a warning (Doubtful) says so.  Raises NumericalTrouble when all weights of a
-    replicate are zero.
+    ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust
+    loss forgives an outlier: its posterior stays near f, wider than q and away from it, and
+    w_t = exp(−ℓ) f_t / q_t then has a large variance.  Such proposals are correct on
+    average and poor with few particles; a warning (Doubtful) reports this.  Raises
+    NumericalTrouble if all weights of a replicate are zero.
 
-    Source: Boustati (2021), Algorithm 6 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008); Huber (1964)."""
+    Source: Boustati (2021), Algorithm 6 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
+    Huber (1964).
+    """
 
     loss: Loss
     proposal: Literal["transition"] | Guide
@@ -51,12 +60,23 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     threshold: PositiveFloat
 
     def asked_by_keys(self) -> dict[str, str]:
-        asked = {} if self.proposal == "transition" else dict.fromkeys(ASKS[self.proposal], "proposal")
-        by_loss = {"kl": (), "beta": ("power_integral",), "gamma": ("power_integral",), "huber": ("gaussian_noise",)}
+        asked = (
+            {} if self.proposal == "transition" else dict.fromkeys(ASKS[self.proposal], "proposal")
+        )
+        by_loss = {
+            "kl": (),
+            "beta": ("power_integral",),
+            "gamma": ("power_integral",),
+            "huber": ("gaussian_noise",),
+        }
         return asked | dict.fromkeys(by_loss[self.loss], "loss")
 
     def weighs_by_likelihood(self) -> bool:
-        return self.loss == "kl" or (self.loss, self.beta) == ("beta", 0) or (self.loss, self.gamma) == ("gamma", 0)
+        return (
+            self.loss == "kl"
+            or (self.loss, self.beta) == ("beta", 0)
+            or (self.loss, self.gamma) == ("gamma", 0)
+        )
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         if self.proposal != "transition" and not self.weighs_by_likelihood():

@@ -1,8 +1,11 @@
-"""The generalised particle filter for R replicates of N particles at once: what is common to all particle filters.
+"""Generalised particle filter, the common code of all particle filters.
 
-An inference says how particles move and what they weigh then (``Moved``); ``settle`` normalises the weights, summarises and
-resamples.  ``advance`` is the filter that moves by the transition and weighs by a potential G_t(y_t | x_t): with the
-likelihood for G it is the bootstrap filter.
+An inference defines how particles move and their weights after the move (``Moved``);
+``settle`` normalises the weights, summarises and resamples.  ``advance`` is the filter
+that moves by the transition and weighs by a potential G_t(y_t | x_t): with the
+likelihood as G it is the bootstrap filter.
+
+It runs R replicates of N particles in parallel.
 
 Source: Boustati (2021), Algorithm 6.
 """
@@ -30,7 +33,8 @@ from components.problems.sequence import Sequence
 from components.trouble import NumericalTrouble
 
 M = TypeVar("M", bound=StateSpace)
-Potential = Callable[[M, Observation, Tensor], Tensor]  # model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
+# model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
+Potential = Callable[[M, Observation, Tensor], Tensor]
 
 
 class WeightedParticles(NamedTuple):
@@ -63,19 +67,26 @@ class FilterState(Generic[M]):
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
-    weighted: WeightedParticles | None = rebuilt()  # None: nothing has been filtered since the run began or went on
+    # None: nothing has been filtered since the run began or went on
+    weighted: WeightedParticles | None = rebuilt()
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
     """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the likelihood."""
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
-    filtered = Filtering(log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence)
+    filtered = Filtering(
+        log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence
+    )
     return FilterState(model=model, particles=x, log_w=log_w, filtered=filtered, weighted=None)
 
 
 def advance(
-    state: FilterState[M], batch: Observation, rng: Rng, potential: Potential[M], resampling: Resampling
+    state: FilterState[M],
+    batch: Observation,
+    rng: Rng,
+    potential: Potential[M],
+    resampling: Resampling,
 ) -> tuple[FilterState[M], Info]:
     """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t | x̄_t^n].
 
@@ -97,10 +108,15 @@ def expectation(log_w: Tensor, values: Tensor) -> Tensor:
 
 
 def stand_in(batch: Observation, predicted: Tensor) -> Observation:
-    """The observation with something that a model can evaluate in place of NaN; whatever comes of it is not to be used."""
+    """The observation with a value that a model can evaluate in place of NaN.
+
+    Results that depend on it must not be used.
+    """
     if batch.missing is None:
         return batch
-    return batch._replace(y=torch.where(batch.missing.unsqueeze(1), predicted, batch.y), missing=None)
+    return batch._replace(
+        y=torch.where(batch.missing.unsqueeze(1), predicted, batch.y), missing=None
+    )
 
 
 def unless_missing(batch: Observation, log_g: Tensor) -> Tensor:
@@ -111,14 +127,20 @@ def unless_missing(batch: Observation, log_g: Tensor) -> Tensor:
 def settle(
     state: FilterState[M], batch: Observation, rng: Rng, moved: Moved, resampling: Resampling
 ) -> tuple[FilterState[M], Info]:
-    """Normalise, summarise, and resample where the effective sample size is at most ``resampling.below`` · N.
+    """Normalise, summarise, and resample if the ESS is at most ``resampling.below`` · N.
 
-    Mean and variance are those of the weighted particles: the expectation, given the particles, of the resampled mean that
-    (D.6) takes.  Quantiles are those of resampled particles, as in (D.7).  Weights are normalised in float64 whatever the
-    states are in: the logarithm of a sum of 10⁶ terms is a factor of the evidence.
+    ESS is the effective sample size.  Mean and variance are computed from the weighted
+    particles: the expectation, given the particles, of the resampled mean that (D.6) takes.
+    Quantiles are computed from resampled particles, as in (D.7).  Weights are normalised in
+    float64 for any dtype of the states, because the logarithm of a sum of 10⁶ terms is a
+    factor of the evidence.
 
-    Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
-    x, log_w, predicted, n = moved.x, moved.log_w, moved.predicted, moved.x.shape[1]
+    Raises NumericalTrouble if all weights of a replicate are zero or one is NaN.
+    """
+    x = moved.x
+    log_w = moved.log_w
+    predicted = moved.predicted
+    n = moved.x.shape[1]
     weights = normalisable(log_w, batch)
     mean, variance = moments(x, weights)
     log_normaliser = weights.log_sum
@@ -130,16 +152,20 @@ def settle(
     drawn = resample_particles(x, counts)
     lower, upper = quantiles(drawn, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
-    if log_w.requires_grad:  # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
+    # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
+    if log_w.requires_grad:
         kept = resample_particles(log_w.unsqueeze(2), counts).squeeze(2)
         equal = equal + (kept - kept.detach())
     if resampling.below == 0:
-        drawn, equal = x, log_w  # resampled for the quantiles alone
+        drawn = x
+        equal = log_w  # resampled for the quantiles alone
     elif resampling.below < 1:
         stay = (weights.ess > resampling.below * n).unsqueeze(1)  # [R, 1]
-        drawn, equal = torch.where(stay.unsqueeze(2), x, drawn), torch.where(stay, log_w, equal)
+        drawn = torch.where(stay.unsqueeze(2), x, drawn)
+        equal = torch.where(stay, log_w, equal)
 
-    filtered, info = state.filtered, {"log_normaliser": log_normaliser.to(x), "ess": weights.ess.to(x)}
+    filtered = state.filtered
+    info = {"log_normaliser": log_normaliser.to(x), "ess": weights.ess.to(x)}
     summaries = {"mean": mean, "variance": variance, "lower": lower, "upper": upper}
     filtered.add(batch.t, **summaries, predicted=predicted, ess=info["ess"])
     filtered.log_normaliser += log_normaliser.to(filtered.log_normaliser)
@@ -161,13 +187,15 @@ def normalisable(log_w: Tensor, batch: Observation) -> Weights:
     Raises NumericalTrouble, which names the observation, where their sum is zero or not a number."""
     if loops.serve(log_w) and not log_w.requires_grad:
         w, sums = weighing.weights(log_w)
-        log_sum, ess = sums[:, 2], sums[:, 3]
+        log_sum = sums[:, 2]
+        ess = sums[:, 3]
     else:
         log_w = log_w.double()
         highest = log_w.detach().amax(1)
         w = (log_w - highest.unsqueeze(1)).exp()
         sums = torch.stack([w.sum(1), w.square().sum(1)], 1)
-        log_sum, ess = highest + sums[:, 0].log(), sums[:, 0].square() / sums[:, 1]
+        log_sum = highest + sums[:, 0].log()
+        ess = sums[:, 0].square() / sums[:, 1]
     if (log_sum - log_sum == 0).all():  # finite: what is not differs from itself
         return Weights(w, sums, log_sum, ess)
     lost = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
@@ -180,7 +208,8 @@ def normalisable(log_w: Tensor, batch: Observation) -> Weights:
 
 def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     """Mean and variance [R, dx] of weighted particles x [R, N, dx]."""
-    w, sums = weights.w, weights.sums
+    w = weights.w
+    sums = weights.sums
     if loops.serve(x) and not (w.requires_grad or x.requires_grad):
         return weighing.moments(x, w, sums)
     own = (w / sums[:, :1]).to(x).unsqueeze(1)

@@ -1,10 +1,12 @@
-"""Proposals that have seen y_t: the locally optimal one of a model that knows it, or one linearised about where a particle is
-expected to go.
+"""Proposals that depend on y_t: locally optimal or linearised.
 
-They are those of the likelihood: at an outlier narrower than the posterior of a loss that forgives it, and elsewhere, so that
-its weights G f / q have a large variance.
+The locally optimal proposal needs a model that knows it; the linearised one is taken
+about the point to which a particle is expected to go.  Both follow the likelihood: at
+an outlier they are narrower than the posterior of a robust loss and located elsewhere,
+so the weights G f / q of such a loss have a large variance.
 
-Source: Doucet, Godsill & Andrieu (2000), sections II.D.1 and II.D.2; Boustati (2021), Algorithm 6.
+Source: Doucet, Godsill & Andrieu (2000), sections II.D.1 and II.D.2; Boustati (2021),
+Algorithm 6.
 """
 
 from __future__ import annotations
@@ -14,7 +16,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import AdditiveGaussian, OptimalProposal, StateSpace, TransitionDensity
+from components.contracts.capabilities import (
+    AdditiveGaussian,
+    OptimalProposal,
+    StateSpace,
+    TransitionDensity,
+)
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -53,18 +60,24 @@ def advance_guided(
     guide: Guide,
     resampling: Resampling,
 ) -> tuple[FilterState[M], Info]:
-    """x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} G_t f_t / q_t; ``None`` for the likelihood under the optimal proposal, where
-    g f / q is the predictive likelihood, the same for every draw.
+    """One step with x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} G_t f_t / q_t.
 
-    Predictions are Σ_n w_{t−1}^n h of draws from f, which have not seen y_t, and which stand for those of a missing one.
-    Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
-    model, before, t = state.model, state.particles, batch.t
+    ``None`` as potential means the likelihood under the optimal proposal, for which g f / q
+    is the predictive likelihood, equal for all draws.  Predictions are Σ_n w_{t−1}^n h over
+    draws from f, which do not depend on y_t; these draws also replace the proposals if y_t
+    is missing.  Raises NumericalTrouble if all weights of a replicate are zero or one is
+    NaN.
+    """
+    model = state.model
+    before = state.particles
+    t = batch.t
     ahead = model.transition(before, t, rng.noise)
     predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
     seen = stand_in(batch, predicted)
     if potential is None:
         assert isinstance(model, OptimalProposal)
-        x, log_g = model.propose(seen.y, before, t, rng.noise), model.log_predictive(seen.y, before, t)
+        x = model.propose(seen.y, before, t, rng.noise)
+        log_g = model.log_predictive(seen.y, before, t)
     else:
         x, log_ratio = propose(model, seen, before, rng, guide)
         log_g = potential(model, seen, x) + log_ratio
@@ -86,14 +99,18 @@ def propose(model: StateSpace, seen: Observation, before: Tensor, rng: Rng, guid
     return Guided(x, model.log_transition(x, before, seen.t) - log_q)
 
 
-def linearise(model: AdditiveGaussian, seen: Observation, before: Tensor, generator: torch.Generator) -> Guided:
+def linearise(
+    model: AdditiveGaussian, seen: Observation, before: Tensor, generator: torch.Generator
+) -> Guided:
     """q = N(m + K(y − h(m)), (I − K J) Q (I − K J)ᵀ + K Σ Kᵀ), m = f(x_{t−1}), J = ∂h/∂x at m, K = Q Jᵀ (J Q Jᵀ + Σ)⁻¹.
 
     Exact, and then the optimal proposal, where h is linear."""
     m = model.transition_mean(before, seen.t)  # [R, N, dx]
     h, J = _value_and_jacobian(model, m, seen.t)  # [R, N, dy], [R, N, dy, dx]
     # Of each replicate they are those of all its particles.
-    Q, Sigma = (matrix if matrix.dim() == 2 else matrix.unsqueeze(1) for matrix in (model.Q, model.Sigma))
+    Q, Sigma = (
+        matrix if matrix.dim() == 2 else matrix.unsqueeze(1) for matrix in (model.Q, model.Sigma)
+    )
     S = J @ Q @ J.mT + Sigma  # [R, N, dy, dy]
     K = torch.linalg.solve(S, J @ Q).mT  # [R, N, dx, dy]
     keep = torch.eye(m.shape[-1]).to(m) - K @ J
@@ -103,7 +120,9 @@ def linearise(model: AdditiveGaussian, seen: Observation, before: Tensor, genera
     log_q = -0.5 * z.square().sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     L_Q = torch.linalg.cholesky(model.Q)
     whitened = torch.linalg.solve_triangular(L_Q, (x - m).mT, upper=False)  # [R, dx, N]
-    log_f = -0.5 * whitened.square().sum(-2) - L_Q.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+    log_f = -0.5 * whitened.square().sum(-2) - L_Q.diagonal(dim1=-2, dim2=-1).log().sum(
+        -1, keepdim=True
+    )
     return Guided(x, log_f - log_q)  # both without ½ dx log 2π
 
 

@@ -15,16 +15,19 @@ from components.registry import register
 
 @register("inference", "guided_filter")
 class GuidedFilter(AdaptiveFilter[StateSpace]):
-    """Guided particle filter, whose particles move by a proposal that has seen the observation.
+    """Guided particle filter: particles move by a proposal that depends on the observation.
 
-    x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} g_t f_t / q_t, then resampling as in the bootstrap filter.  The optimal proposal
-    is p(x_t | x_{t−1}, y_t), with weights p(y_t | x_{t−1}); the linearised one is the Gaussian that is optimal for the
-    linearised h.  Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  Predictions are means of h
-    over draws from f.  Both proposals are those of the likelihood, and follow an outlier as far as it pulls; for losses that
-    forgive one see ``generalised_filter``.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when
-    all weights of a replicate are zero.
+    x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} g_t f_t / q_t, then resampling as in the
+    bootstrap filter.  The optimal proposal is p(x_t | x_{t−1}, y_t), with weights p(y_t |
+    x_{t−1}); the linearised one is the Gaussian that is optimal for the linearised h.
+    Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.
+    Predictions are means of h over draws from f.  Both proposals follow the likelihood, and
+    thus an outlier as far as it pulls; for losses that forgive outliers see
+    ``generalised_filter``.  A missing observation leaves the weights unchanged.  Raises
+    NumericalTrouble if all weights of a replicate are zero.
 
-    Source: Doucet, Godsill & Andrieu (2000); Boustati (2021), Algorithm 6 with G = g."""
+    Source: Doucet, Godsill & Andrieu (2000); Boustati (2021), Algorithm 6 with G = g.
+    """
 
     proposal: Guide
 

@@ -1,7 +1,7 @@
-"""What auxiliary particle filters have in common: particles are selected by what they are expected to weigh, then moved.
+"""Base code of auxiliary particle filters: select by expected weight, then move.
 
-They are moved by the transition and weighed by the same potential as they were selected by: under a robust loss too, no
-proposal follows an outlier.
+Particles move by the transition and are weighed by the potential that selected them:
+under a robust loss too, no proposal follows an outlier.
 
 Source: Pitt & Shephard (1999); Boustati (2021), Algorithm 8 with q = f.
 """
@@ -44,7 +44,7 @@ Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log 
 
 
 class LooksAhead(ParticleFilter[A], Generic[A]):
-    """An auxiliary particle filter, whose potential and whose bound a subclass says."""
+    """Auxiliary particle filter; a subclass defines the potential and its bound."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_mean"})
     stabiliser: NonNegativeFloat
@@ -54,15 +54,24 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
         return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
 
     def looked_ahead(
-        self, state: FilterState[A], batch: Observation, rng: Rng, potential: Potential[A], bound: Bound
+        self,
+        state: FilterState[A],
+        batch: Observation,
+        rng: Rng,
+        potential: Potential[A],
+        bound: Bound,
     ) -> tuple[FilterState[A], Info]:
-        """A step; ``bound`` is asked where there is a stabiliser alone.
+        """One step; ``bound`` is only evaluated if there is a stabiliser.
 
-        Raises NumericalTrouble when all weights of a replicate, of either stage, are zero."""
-        model, before, t = state.model, state.particles, batch.t
+        Raises NumericalTrouble if all weights of a replicate, in either stage, are zero.
+        """
+        model = state.model
+        before = state.particles
+        t = batch.t
         r, n = state.log_w.shape
         mu = model.transition_mean(before, t)  # [R, N, dx]
-        predicted, seen = torch.empty(0), batch
+        predicted = torch.empty(0)
+        seen = batch
         if self.predictions == "honest":
             ahead = model.transition(before, t, rng.noise)
             predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
@@ -89,4 +98,6 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
             log_w = torch.where(batch.missing.unsqueeze(1), state.log_w.double(), log_w)
         if self.predictions == "selected":
             predicted = model.observation_mean(x, t).mean(1)
-        return settle(state, batch, rng, Moved(x, log_w, predicted), Resampling(self.resampling, 0.0))
+        return settle(
+            state, batch, rng, Moved(x, log_w, predicted), Resampling(self.resampling, 0.0)
+        )

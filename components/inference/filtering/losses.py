@@ -18,7 +18,7 @@ from components.contracts.sequences import Observation
 
 
 class Integrable(StateSpace, PowerIntegral, Protocol):
-    """A state-space model whose observation density can be raised to a power and integrated."""
+    """A state-space model with integrable powers of its observation density."""
 
 
 class Whitened(StateSpace, GaussianNoise, Protocol):
@@ -26,9 +26,10 @@ class Whitened(StateSpace, GaussianNoise, Protocol):
 
 
 def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
-    """log g_t(y_t | x), whose negative is the loss of the KL divergence.
+    """Log-likelihood log g_t(y_t | x); its negative is the loss of the KL divergence.
 
-    Source: Boustati (2021), eq. (2.96)."""
+    Source: Boustati (2021), eq. (2.96).
+    """
     return model.log_observation(batch.y, x, batch.t)
 
 
@@ -54,11 +55,15 @@ def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
 
 
 def log_gamma_likelihood(model: Integrable, batch: Observation, x: Tensor, gamma: float) -> Tensor:
-    """log G^γ(y|x) = (g^γ / (∫ g(y'|x)^{1+γ} dy')^{γ/(1+γ)} − 1)/γ, which tends to log g as γ → 0; x [R, N, dx] -> [R, N].
+    """Log of the γ-divergence likelihood G^γ, which tends to log g as γ → 0.
 
-    Unlike that of β it stays the same where g is multiplied by a constant.
+        log G^γ(y|x) = (g^γ / (∫ g(y'|x)^{1+γ} dy')^{γ/(1+γ)} − 1)/γ
 
-    Source: Fujisawa & Eguchi (2008), section 2; Futami, Sato & Sugiyama (2018), section 3."""
+    x [R, N, dx] -> [R, N].  Unlike the likelihood of β it is unchanged if g is multiplied
+    by a constant.
+
+    Source: Fujisawa & Eguchi (2008), section 2; Futami, Sato & Sugiyama (2018), section 3.
+    """
     log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
     if gamma == 0:
         return log_g
@@ -66,7 +71,9 @@ def log_gamma_likelihood(model: Integrable, batch: Observation, x: Tensor, gamma
     return torch.expm1(gamma * log_g - gamma / (1 + gamma) * integral) / gamma
 
 
-def log_huber_likelihood(model: Whitened, batch: Observation, x: Tensor, threshold: float) -> Tensor:
+def log_huber_likelihood(
+    model: Whitened, batch: Observation, x: Tensor, threshold: float
+) -> Tensor:
     """log G(y|x) = −Σ_j ρ(r_j) + log g at r = 0, r = L⁻¹(y − h(x)):  ρ(r) = r²/2 for |r| ≤ k, else k|r| − k²/2.
 
     k, the threshold, → ∞ gives log g.  Source: Huber (1964), eq. (2.4)."""
@@ -76,8 +83,12 @@ def log_huber_likelihood(model: Whitened, batch: Observation, x: Tensor, thresho
     return -rho.sum(-1) - log_scale - 0.5 * r.shape[-1] * math.log(2 * math.pi)
 
 
-def whitened_residuals(model: GaussianNoise, batch: Observation, x: Tensor) -> tuple[Tensor, Tensor]:
+def whitened_residuals(
+    model: GaussianNoise, batch: Observation, x: Tensor
+) -> tuple[Tensor, Tensor]:
     """L⁻¹(y − h(x)) [R, N, dy] and log |L| [1] or [R, 1], Σ = L Lᵀ."""
     L, _ = torch.linalg.cholesky_ex(model.Sigma)
     residuals = batch.y.unsqueeze(-2) - model.observation_mean(x, batch.t)  # [R, N, dy]
-    return residuals @ torch.linalg.inv(L).mT, L.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+    return residuals @ torch.linalg.inv(L).mT, L.diagonal(dim1=-2, dim2=-1).log().sum(
+        -1, keepdim=True
+    )

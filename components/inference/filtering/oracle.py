@@ -27,11 +27,14 @@ def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityOf:
     """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy], or [C, R, dy, dy] of each replicate."""
     L = torch.linalg.cholesky(covariances)
     whiten = torch.linalg.inv(L)
-    log_scales = L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
+    log_scales = L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * covariances.shape[
+        -1
+    ] * math.log(2 * math.pi)
     log_heights = (weights.log() - log_scales.movedim(0, -1)).unsqueeze(-2)  # [1, C] or [R, 1, C]
 
     def log_density(noise: Tensor) -> Tensor:
-        squares = torch.stack([(noise @ each.mT).square().sum(-1) for each in whiten], -1)  # [R, N, C]
+        # [R, N, C]
+        squares = torch.stack([(noise @ each.mT).square().sum(-1) for each in whiten], -1)
         return torch.logsumexp(log_heights - 0.5 * squares, -1)
 
     return log_density
@@ -41,7 +44,8 @@ class TruthfulModel:
     """``StateSpace``: a model with the law of the corrupted noise in place of its Gaussian one."""
 
     def __init__(self, model: StateSpace, log_density: NoiseDensityOf):
-        self._model, self._log_density = model, log_density
+        self._model = model
+        self._log_density = log_density
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return self._model.init(shape, generator)
@@ -58,16 +62,20 @@ class TruthfulModel:
 
 @register("inference", "oracle")
 class Oracle(AdaptiveFilter[StateSpace]):
-    """Bootstrap particle filter with the true likelihood of the corrupted observations, asked of the attacker.
+    """Bootstrap particle filter with the true likelihood of the corrupted observations.
 
-    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t − h_t(x̄_t)), p the law of the noise as the attacker leaves it: mixtures of
-    Gaussians, of a t or of every scale around the model's own N(0, Σ), which it is where nothing attacks.  Then resampling as
-    in the bootstrap filter.  Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  A missing
-    observation leaves the weights as they are: under ``attacker=missing``, which loses them whatever they are, the law of
-    what arrives is the clean one, and the filter exact.  Raises Misfit where the attacker knows no such law, or the model's
-    noise is not N(0, Σ) to begin with, NumericalTrouble when all weights of a replicate are zero.
+    The likelihood comes from the attacker.  x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t −
+    h_t(x̄_t)), with p the noise distribution after the attack: a mixture of Gaussians, of a
+    t, or over all scales around the model's own N(0, Σ); without an attack it is N(0, Σ).
+    Then resampling as in the bootstrap filter.  Particles are [R, N, dx]; the normaliser is
+    an unbiased estimate of the evidence.  A missing observation leaves the weights
+    unchanged: under ``attacker=missing``, which drops observations regardless of their
+    values, the observations that arrive have the clean distribution, and the filter is
+    exact.  Raises Misfit if the attacker has no such distribution or the model's noise is
+    not N(0, Σ) in the first place, NumericalTrouble if all weights of a replicate are zero.
 
-    Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
+    Source: Boustati (2021), section 6.5.1 (Oracle BPF).
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "gaussian_noise"})
 
@@ -80,7 +88,9 @@ class Oracle(AdaptiveFilter[StateSpace]):
         clean = gaussian_mixture(model.Sigma.new_ones(1), model.Sigma.unsqueeze(0))
         for y in (model.observation_mean(one, 1)[:, 0] + side * far for side in (-1, 1)):
             own = model.log_observation(y, one, 1)
-            if not torch.allclose(own, clean(y.unsqueeze(1) - model.observation_mean(one, 1)), rtol=1e-3, atol=1e-3):
+            if not torch.allclose(
+                own, clean(y.unsqueeze(1) - model.observation_mean(one, 1)), rtol=1e-3, atol=1e-3
+            ):
                 raise Misfit(
                     f"inference={self.name}: the model's own noise is not N(0, Σ), around which attackers know their laws; use "
                     "another model, or inference=bootstrap_filter"
@@ -93,12 +103,14 @@ class Oracle(AdaptiveFilter[StateSpace]):
         if isinstance(attacker, NoiseLaw):
             return gaussian_mixture(*attacker.mixture(Sigma))
         if isinstance(attacker, NoiseDensity):
-            known, own = attacker, Sigma if Sigma.dim() == 2 else Sigma.unsqueeze(1)  # [dy, dy] or [R, 1, dy, dy]
+            known = attacker
+            own = Sigma if Sigma.dim() == 2 else Sigma.unsqueeze(1)  # [dy, dy] or [R, 1, dy, dy]
 
             def log_density(noise: Tensor) -> Tensor:
                 return known.log_noise_density(noise, own)
 
-            log_density(torch.zeros_like(own[..., :1, :]))  # it may not know, as it is configured: better said now
+            # it may not know, as it is configured: better said now
+            log_density(torch.zeros_like(own[..., :1, :]))
             return log_density
         raise Misfit(
             f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "

@@ -1,4 +1,7 @@
-"""What all particle filters have in common: their keys, their start and what they hand back; and what holds one."""
+"""Base classes of particle filters, and of methods that hold one.
+
+They define the common keys, the initial state and the result.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,12 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.generalised_particle_filter import FilterState, M, Resampling, start
+from components.inference.filtering.generalised_particle_filter import (
+    FilterState,
+    M,
+    Resampling,
+    start,
+)
 from components.maths.particles.resampling import Scheme
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
@@ -28,7 +36,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     resampling: Scheme
 
     def weighs_by_likelihood(self) -> bool:
-        """Whether the normaliser is the evidence."""
+        """True if the normaliser is the evidence."""
         return True
 
     def init(self, model: M, problem: Sequence, rng: Rng) -> FilterState[M]:

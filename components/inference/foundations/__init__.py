@@ -1,1 +1,1 @@
-"""What the foundations say of statistics: stopping rules, rates at which posteriors contract."""
+"""Foundations of statistics: stopping rules, and rates at which posteriors contract."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Smoothed:
-    """What the posterior at N regular inputs is, whatever the labels: f | y ~ N(S y, σ² S)."""
+    """Properties of the posterior at N regular inputs for any labels: f | y ~ N(S y, σ² S)."""
 
     S: Tensor  # [N, N]
     f0: Tensor  # the truth there [N]
@@ -43,8 +43,10 @@ class Smoothed:
         assert problem.f0 is not None
         like = problem.train.x
         x = (torch.arange(n, dtype=like.dtype, device=like.device) + 0.5)[:, None] / n
-        S, f0 = model.smoother(x), problem.f0(x)
-        bias, variance = (S @ f0 - f0).square().mean(), problem.noise * S.square().sum() / n
+        S = model.smoother(x)
+        f0 = problem.f0(x)
+        bias = (S @ f0 - f0).square().mean()
+        variance = problem.noise * S.square().sum() / n
         return cls(S, f0, float(model.known_noise * S.trace() / n), float(bias + variance))
 
 
@@ -70,7 +72,9 @@ class Contraction:
     @property
     def exact(self) -> Tensor:
         """Root of the expected squared radius [G]."""
-        return (self.errors.new_tensor([one.expected for one in self.smoothed]) + self.spread).sqrt()
+        return (
+            self.errors.new_tensor([one.expected for one in self.smoothed]) + self.spread
+        ).sqrt()
 
     def slopes(self, values: Tensor) -> Tensor:
         """Least squares of log values [..., G] on log N."""
@@ -80,7 +84,8 @@ class Contraction:
 
     def slope_between(self) -> list[tuple[float, float]]:
         """Slope from each N to the next, with its standard error over the data sets."""
-        log_n, log_r = self.radii.new_tensor(self.numbers).log(), self.radii.log()
+        log_n = self.radii.new_tensor(self.numbers).log()
+        log_r = self.radii.log()
         each = log_r.diff(dim=1) / log_n.diff()
         return list(zip(each.mean(0).tolist(), _standard_error(each).tolist(), strict=True))
 
@@ -93,16 +98,24 @@ class Contraction:
         """N(E[f(x) | y], Var f(x) + σ²) at x [B, D], from the training labels."""
         seen = self.train.mask[:, 0]
         mean, variance = self.model.condition(self.train.x[seen], self.train.y[seen, 0], x)
-        return GaussianMixture(mean[None, :, None], (variance + self.model.known_noise)[None, :, None])
+        return GaussianMixture(
+            mean[None, :, None], (variance + self.model.known_noise)[None, :, None]
+        )
 
     def scores(self) -> dict[str, float]:
         if not len(self.errors):
             return {}
-        out = {"slope": self.slope()[0], "slope_exact": float(self.slopes(self.exact)), "exponent": self.exponent}
+        out = {
+            "slope": self.slope()[0],
+            "slope_exact": float(self.slopes(self.exact)),
+            "exponent": self.exponent,
+        }
         out["slope_error"] = float(self.slopes(self.errors.sqrt()).mean())
         out["slope_spread"] = float(self.slopes(self.spread.sqrt()))
         out["spread_of_error"] = float((self.spread[-1] / self.errors[:, -1].mean()).sqrt())
-        return out | {f"radius/{n}": float(r) for n, r in zip(self.numbers, self.radii.mean(0), strict=True)}
+        return out | {
+            f"radius/{n}": float(r) for n, r in zip(self.numbers, self.radii.mean(0), strict=True)
+        }
 
     def figures(self) -> dict[str, Figure]:
         from components.figures.foundations.contraction import contraction
@@ -132,8 +145,12 @@ class Contraction:
 
 
 def _standard_error(values: Tensor) -> Tensor:
-    """Of a mean over the first dimension; NaN of one value."""
-    return values.std(0) / len(values) ** 0.5 if len(values) > 1 else values.new_full(values.shape[1:], math.nan)
+    """Standard error of a mean over the first dimension; NaN for a single value."""
+    return (
+        values.std(0) / len(values) ** 0.5
+        if len(values) > 1
+        else values.new_full(values.shape[1:], math.nan)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +179,9 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
-    wants: ClassVar[dict[str, str]] = {"known_function": "measures the distance to the true function"}
+    wants: ClassVar[dict[str, str]] = {
+        "known_function": "measures the distance to the true function"
+    }
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
     simulations: PositiveInt
@@ -182,11 +201,16 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
         smoothed = [Smoothed.at(model, problem, n) for n in self.numbers]
         return ContractionState(model=model, problem=problem, smoothed=smoothed)
 
-    def step(self, state: ContractionState, batch: Batch, rng: Rng) -> tuple[ContractionState, Info]:
+    def step(
+        self, state: ContractionState, batch: Batch, rng: Rng
+    ) -> tuple[ContractionState, Info]:
         errors = []
         for one in state.smoothed:
-            shape, device = (self.simulations, len(one.f0)), rng.noise.device
-            e = torch.randn(shape, generator=rng.noise, dtype=one.f0.dtype, device=device).to(one.f0)
+            shape = (self.simulations, len(one.f0))
+            device = rng.noise.device
+            e = torch.randn(shape, generator=rng.noise, dtype=one.f0.dtype, device=device).to(
+                one.f0
+            )
             y = one.f0 + state.problem.noise**0.5 * e
             errors.append((y @ one.S.T - one.f0).square().mean(1))
         state.errors.append(torch.stack(errors, 1).cpu())
@@ -194,6 +218,12 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
 
     def posterior(self, state: ContractionState) -> Contraction:
         G = len(self.numbers)
-        errors = state.errors.rows.flatten(0, 1) if len(state.errors) else torch.zeros(0, G, dtype=torch.float64)
+        errors = (
+            state.errors.rows.flatten(0, 1)
+            if len(state.errors)
+            else torch.zeros(0, G, dtype=torch.float64)
+        )
         exponent = state.model.exponent(state.problem.smoothness)
-        return Contraction(state.model, state.problem.train, list(self.numbers), errors, state.smoothed, exponent)
+        return Contraction(
+            state.model, state.problem.train, list(self.numbers), errors, state.smoothed, exponent
+        )

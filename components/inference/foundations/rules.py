@@ -44,26 +44,34 @@ def confidence_interval(n: Array, k: Array, level: float) -> tuple[Array, Array]
     return low, high
 
 
-def credible_interval(n: Array, k: Array, level: float, prior: tuple[float, float]) -> tuple[Array, Array]:
+def credible_interval(
+    n: Array, k: Array, level: float, prior: tuple[float, float]
+) -> tuple[Array, Array]:
     """Ends of the central interval of Beta(a + k, b + n − k)."""
     from scipy import special
 
     half = 0.5 * (1 - level)
-    a, b = prior[0] + k, prior[1] + n - k
+    a = prior[0] + k
+    b = prior[1] + n - k
     return special.betaincinv(a, b, half), special.betaincinv(a, b, 1 - half)
 
 
 def grid(n_max: int) -> tuple[Array, Array, Array]:
     """n [N + 1, 1], k [1, N + 1] and where k ≤ n."""
-    n, k = np.arange(n_max + 1)[:, None], np.arange(n_max + 1)[None]
+    n = np.arange(n_max + 1)[:, None]
+    k = np.arange(n_max + 1)[None]
     return n, k, k <= n
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """The M places (n tosses, k heads) where a rule ends, and how many sequences come to each of them first.
+    """The M points (n tosses, k heads) at which a rule stops, and the number of paths.
 
-    P(end at (n, k) | θ) = c_nk θᵏ (1 − θ)ⁿ⁻ᵏ: the rule is in c alone, which θ is not."""
+    A path is a sequence of tosses that reaches such a point first.
+
+    P(end at (n, k) | θ) = c_nk θᵏ (1 − θ)ⁿ⁻ᵏ: the rule enters only through c, the number of
+    paths, which does not depend on θ.
+    """
 
     stop: Array  # [N + 1, N + 1] bool; at N all do
     n: Array  # [M]
@@ -72,7 +80,7 @@ class Stopped:
 
     @classmethod
     def by(cls, stop: Array) -> Stopped:
-        """c by induction: c_nk = c_{n−1,k−1} + c_{n−1,k}, of which those that have ended add nothing."""
+        """Compute c by induction: c_nk = c_{n−1,k−1} + c_{n−1,k}, without the stopped sequences."""
         stop = stop.copy()
         n_max = len(stop) - 1
         stop[n_max] = True
@@ -92,14 +100,18 @@ class Stopped:
         """P(end at each of the M places | θ)."""
         from scipy import special
 
-        return np.exp(self.log_paths + special.xlogy(self.k, theta) + special.xlog1py(self.n - self.k, -theta))
+        return np.exp(
+            self.log_paths + special.xlogy(self.k, theta) + special.xlog1py(self.n - self.k, -theta)
+        )
 
     def mean_probabilities(self, prior: tuple[float, float]) -> Array:
         """The same, integrated over θ ~ Beta(a, b): c B(a + k, b + n − k)/B(a, b)."""
         from scipy import special
 
         a, b = prior
-        return np.exp(self.log_paths + special.betaln(a + self.k, b + self.n - self.k) - special.betaln(a, b))
+        return np.exp(
+            self.log_paths + special.betaln(a + self.k, b + self.n - self.k) - special.betaln(a, b)
+        )
 
     def coverage(self, low: Array, high: Array, theta: float) -> float:
         """P(low ≤ θ ≤ high | θ) of intervals at the places."""
@@ -109,6 +121,7 @@ class Stopped:
         """The same, integrated over θ ~ Beta(a, b)."""
         from scipy import special
 
-        a, b = nature[0] + self.k, nature[1] + self.n - self.k
+        a = nature[0] + self.k
+        b = nature[1] + self.n - self.k
         held = special.betainc(a, b, high) - special.betainc(a, b, low)
         return float((self.mean_probabilities(nature) * held).sum())

@@ -32,7 +32,10 @@ KINDS = ("credible", "confidence")
 
 @dataclass(frozen=True)
 class RuleTables:
-    """What hangs on (n, k) alone [N + 1, N + 1]: p-values and ends of intervals; and the places where each rule ends."""
+    """Tables over (n, k) [N + 1, N + 1], and the stopping points of each rule.
+
+    The tables hold p-values and interval ends, which depend only on (n, k).
+    """
 
     p: Array
     ends: dict[str, tuple[Array, Array]]  # of KINDS
@@ -75,8 +78,9 @@ class StoppingReport:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """Of the tosses at hand against θ > θ₀, had their number been fixed, or that of their tails."""
-        n, k = np.array(self.heads + self.tails), np.array(self.heads)
+        """p-values of the observed tosses against θ > θ₀, with their number or their tails fixed."""
+        n = np.array(self.heads + self.tails)
+        k = np.array(self.heads)
         return {
             "binomial": float(rules.tail_probability(n, k, self.null, "greater")),
             "negative_binomial": rules.waiting_probability(self.heads, self.tails, self.null),
@@ -104,11 +108,14 @@ class StoppingReport:
     def exact_error(self, rule: Rule) -> float:
         """P(p < α at the end | θ₀)."""
         stopped = self.tables.stopped[rule]
-        return float(stopped.probabilities(self.null)[self.tables.p[stopped.n, stopped.k] < self.alpha].sum())
+        return float(
+            stopped.probabilities(self.null)[self.tables.p[stopped.n, stopped.k] < self.alpha].sum()
+        )
 
     def error_by_most(self) -> tuple[Array, Array]:
         """P(significant after some n ≤ N | θ₀) for N = 0 … n_max: simulated and exact."""
-        known, exact = self.tables.significant, np.zeros(len(self.tables.p))
+        known = self.tables.significant
+        exact = np.zeros(len(self.tables.p))
         found = self.tables.p[known.n, known.k] < self.alpha
         np.add.at(exact, known.n[found], known.probabilities(self.null)[found])
         return self.first.cumsum(0).double().numpy() / self.n, exact.cumsum()
@@ -119,7 +126,10 @@ class StoppingReport:
         for r, rule in enumerate(self.rules):
             for kind in KINDS:
                 share = self.coverage(kind, rule)[0]
-                out |= {f"coverage/{kind}/{rule}": float(share[0]), f"coverage/{kind}_at_null/{rule}": float(share[1])}
+                out |= {
+                    f"coverage/{kind}/{rule}": float(share[0]),
+                    f"coverage/{kind}_at_null/{rule}": float(share[1]),
+                }
             out[f"type_1_error/{rule}"] = float(self.rejected[r]) / self.n
             out[f"tosses/{rule}"] = float(self.tosses[r]) / self.n
         return out
@@ -135,7 +145,10 @@ class StoppingReport:
 
         rows = []
         for r, rule in enumerate(self.rules):
-            found = {kind: (*self.coverage(kind, rule), self.exact_coverage(kind, rule)) for kind in KINDS}
+            found = {
+                kind: (*self.coverage(kind, rule), self.exact_coverage(kind, rule))
+                for kind in KINDS
+            }
             for i, theta in enumerate(["prior", *self.thetas]):
                 row: dict[str, object] = {"rule": rule, "theta": theta}
                 for kind, (share, error, exact) in found.items():
@@ -158,7 +171,7 @@ class StoppingReport:
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingState:
-    """What imagined sequences have shown so far."""
+    """Running counts from the simulated sequences."""
 
     model: BetaPosterior = rebuilt()
     tables: RuleTables = rebuilt()
@@ -172,19 +185,26 @@ class StoppingState:
 
 @register("inference", "stopping_rule")
 class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
-    """Tossing that ends when a rule says so: coverage of credible and confidence intervals, and errors of a test, by rule.
+    """Coin tossing under stopping rules: interval coverage and test errors, by rule.
 
-    fixed: n = N;  until_significant: p(n, k) < α;  until_short: the confidence interval is at most ``width`` long;
-    negative_binomial: so many ``tails``; all end at N = ``n_max``.  p and the interval of Clopper and Pearson are made as if
-    n had been fixed.  P(end at (n, k) | θ) = c_nk θᵏ(1 − θ)ⁿ⁻ᵏ has the rule in c alone, so the posterior is
-    Beta(a + k, b + n − k) under each of them, and its intervals hold θ ~ Beta(a, b) as often as they say; at one θ neither
-    kind needs to.  Every step imagines ``simulations`` sequences with θ from ``nature`` and as many at each θ; c gives the
-    exact values.  Of the tosses at hand: p-values against θ > θ₀ with their number fixed and with that of their tails fixed
-    (9 and 3: 0.0730 and 0.0327, printed as 0.075 and 0.0325).
+    The intervals are credible and confidence intervals.
 
-    Raises Misfit for a rule that cannot end before ``n_max``.
+    fixed: n = N;  until_significant: p(n, k) < α;  until_short: the confidence interval is
+    at most ``width`` long;  negative_binomial: ``tails`` tails;  all stop at N = ``n_max``.
+    p and the Clopper–Pearson interval are computed as if n had been fixed.  P(end at (n,
+    k) | θ) = c_nk θᵏ(1 − θ)ⁿ⁻ᵏ contains the rule only in c, so the posterior is Beta(a + k,
+    b + n − k) under each rule, and its intervals contain θ ~ Beta(a, b) at their nominal
+    rate; at a single θ neither kind of interval needs to.  Every step simulates
+    ``simulations`` sequences with θ from ``nature`` and as many at each θ; c gives the
+    exact values.  For the observed tosses: p-values against θ > θ₀ with the number of
+    tosses fixed and with the number of tails fixed (9 and 3: 0.0730 and 0.0327, printed as
+    0.075 and 0.0325).
 
-    Source: Bardenet (2021), section 3.1.3; Berger & Wolpert (1988), section 4.2; Lindley & Phillips (1976)."""
+    Raises Misfit for a rule that cannot stop before ``n_max``.
+
+    Source: Bardenet (2021), section 3.1.3; Berger & Wolpert (1988), section 4.2; Lindley &
+    Phillips (1976).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -203,7 +223,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     simulations: PositiveInt
 
     def _ends(self, p: Array, lengths: Array) -> dict[Rule, Array]:
-        """Where each rule ends, before N."""
+        """Points at which each rule stops, before N."""
         n, k, there = rules.grid(self.n_max)
         return {
             "fixed": np.zeros_like(there),
@@ -225,7 +245,10 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         never = {
             "until_significant": (f"alpha={self.alpha:g}: no test is significant", "raise either"),
             "until_short": (f"width={self.width:g}: no interval is as short", "raise either"),
-            "negative_binomial": (f"tails={self.tails}: they do not come", "lower the one or raise the other"),
+            "negative_binomial": (
+                f"tails={self.tails}: they do not come",
+                "lower the one or raise the other",
+            ),
         }
         for rule in self.rules:
             if rule != "fixed" and not stop[rule].any():
@@ -236,7 +259,8 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
 
     def init(self, model: BetaPosterior, problem: Unlabelled, rng: Rng) -> StoppingState:
         assert isinstance(problem.train, Rows)
-        R, T = len(self.rules), 1 + len(self._thetas)
+        R = len(self.rules)
+        T = 1 + len(self._thetas)
         return StoppingState(
             model=model,
             tables=self._tables(model.prior),
@@ -255,15 +279,24 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         return model.prior if self.nature is None else (self.nature[0], self.nature[1])
 
     def step(self, state: StoppingState, batch: Rows, rng: Rng) -> tuple[StoppingState, Info]:
-        R, N, tables = self.simulations, self.n_max, state.tables
+        R = self.simulations
+        N = self.n_max
+        tables = state.tables
         device = rng.noise.device
         u = torch.rand(R, N, generator=rng.noise, dtype=torch.float64, device=device).cpu()
-        shapes = torch.tensor(self._nature(state.model), dtype=torch.float64, device=device).expand(R, 2)
+        shapes = torch.tensor(self._nature(state.model), dtype=torch.float64, device=device).expand(
+            R, 2
+        )
         gammas = torch._standard_gamma(shapes.contiguous(), generator=rng.noise).cpu()
         drawn = gammas[:, 0] / gammas.sum(1)  # θ ~ Beta(a, b) [R]
-        held, rejected, tosses, first = (t.clone() for t in (state.held, state.rejected, state.tosses, state.first))
-        for i, theta in enumerate([drawn, *(torch.full((R,), t, dtype=torch.float64) for t in self._thetas)]):
-            k = np.pad((u < theta[:, None]).cumsum(1).numpy(), ((0, 0), (1, 0)))  # heads after n tosses [R, N + 1]
+        held, rejected, tosses, first = (
+            t.clone() for t in (state.held, state.rejected, state.tosses, state.first)
+        )
+        for i, theta in enumerate(
+            [drawn, *(torch.full((R,), t, dtype=torch.float64) for t in self._thetas)]
+        ):
+            # heads after n tosses [R, N + 1]
+            k = np.pad((u < theta[:, None]).cumsum(1).numpy(), ((0, 0), (1, 0)))
             n = np.arange(N + 1)
             for r, rule in enumerate(self.rules):
                 at = tables.stopped[rule].stop[n, k].argmax(1)  # the first n at which it ends [R]
@@ -278,12 +311,30 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
                 at = tables.significant.stop[n, k].argmax(1)
                 wrong = at[tables.p[at, k[np.arange(R), at]] < self.alpha]
                 first += torch.bincount(torch.as_tensor(wrong), minlength=N + 1)
-        state = replace(state, n=state.n + R, held=held, rejected=rejected, tosses=tosses, first=first)
-        return state, {f"type_1_error/{rule}": float(rejected[r]) / state.n for r, rule in enumerate(self.rules)}
+        state = replace(
+            state, n=state.n + R, held=held, rejected=rejected, tosses=tosses, first=first
+        )
+        return state, {
+            f"type_1_error/{rule}": float(rejected[r]) / state.n
+            for r, rule in enumerate(self.rules)
+        }
 
     def posterior(self, state: StoppingState) -> StoppingReport:
         heads, tails = state.counts
         return StoppingReport(
-            state.model, heads, tails, self.hypothesis, self.level, self.alpha, list(self.rules), self._thetas,
-            self._nature(state.model), state.tables, max(state.n, 1), state.held, state.rejected, state.tosses, state.first,
-        )  # fmt: skip
+            state.model,
+            heads,
+            tails,
+            self.hypothesis,
+            self.level,
+            self.alpha,
+            list(self.rules),
+            self._thetas,
+            self._nature(state.model),
+            state.tables,
+            max(state.n, 1),
+            state.held,
+            state.rejected,
+            state.tosses,
+            state.first,
+        )

@@ -1,4 +1,4 @@
-"""What all decision makers share who learn what their actions are worth."""
+"""Base classes of decision makers that learn action values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DecisionMaker(Player[K], Generic[K]):
 
 
 class Chooser(DecisionMaker[K], Generic[K]):
-    """A decision maker whose policy follows from what each of her actions is worth, ψ(s, ·)."""
+    """A decision maker with a policy derived from the values of its actions, ψ(s, ·)."""
 
     policy: PolicyName
     temperature: PositiveFloat
@@ -57,12 +57,13 @@ class Chooser(DecisionMaker[K], Generic[K]):
 
 
 class Mixer(DecisionMaker[K], Generic[K]):
-    """A decision maker who mixes her actions, and explores with probability ε: (1 − ε) π(s, ·) + ε/A."""
+    """A decision maker with a mixed strategy and ε-exploration: (1 − ε) π(s, ·) + ε/A."""
 
     @abstractmethod
     def mixture(self, mind: K, s: Tensor) -> Tensor:
         """π(s, ·) [R, A]."""
 
     def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
-        pi, epsilon = self.mixture(mind, s), exploration_rate(self.epsilon, episode)
+        pi = self.mixture(mind, s)
+        epsilon = exploration_rate(self.epsilon, episode)
         return (1 - epsilon) * pi + epsilon / pi.shape[-1]

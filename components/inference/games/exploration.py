@@ -22,11 +22,13 @@ class Decay(BaseModel):
 
 
 class ByLevel(BaseModel):
-    """An uncertain ε of modelled players, of mean min(1, mean + (j − 1) rise) at level j: p_k(ε) of the source.
+    """Uncertain ε of modelled players, with mean min(1, mean + (j − 1) rise) at level j.
 
-    An ε-greedy policy is linear in ε, so that what is expected of it depends on the mean of p_k(ε) alone.
+    The distribution is p_k(ε) of the source.  An ε-greedy policy is linear in ε, so
+    expectations depend only on the mean of p_k(ε).
 
-    Source: Gallego (2021), section 4.3.2."""
+    Source: Gallego (2021), section 4.3.2.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -42,10 +44,13 @@ def _form(value: object) -> str:
 
 # Which of them is meant is decided first, so that a mistake is complained about once.
 Exploration = Annotated[
-    Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")], Discriminator(_form)
+    Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
+    Discriminator(_form),
 ]
 ExplorationOfLevels = Annotated[
-    Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")] | Annotated[ByLevel, Tag("by-level")],
+    Annotated[Probability, Tag("a-number")]
+    | Annotated[Decay, Tag("a-schedule")]
+    | Annotated[ByLevel, Tag("by-level")],
     Discriminator(_form),
 ]
 

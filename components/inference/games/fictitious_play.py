@@ -1,6 +1,7 @@
-"""Beliefs about opponents who are counted: Dirichlet distributions over their next actions, one for each state.
+"""Dirichlet beliefs about counted opponents: over their next actions, one for each state.
 
-Counts [R, S, ΣB_m] hold those of M opponents side by side; they are independent in her eyes, and their forecasts multiply.
+Counts [R, S, ΣB_m] hold the counts of M opponents next to each other; the agent treats
+the opponents as independent, and their forecasts multiply.
 
 Source: Gallego (2021), sections 4.3.1 and 4.3.5, Algorithm 4.4.
 """
@@ -16,18 +17,27 @@ from components.contracts.games import Seat
 
 def prior_counts(seat: Seat, n: int, prior: float) -> Tensor:
     """Pseudo-counts α⁰ [R, S, n] of symmetric Dirichlets over n actions, one for each state that has a number."""
-    return torch.full((seat.replicates, seat.n_states or 1, n), prior, device=seat.device, dtype=seat.dtype)
+    return torch.full(
+        (seat.replicates, seat.n_states or 1, n), prior, device=seat.device, dtype=seat.dtype
+    )
 
 
 def mean_forecast(counts: Tensor, s: Tensor) -> Tensor:
     """E[p_A(·|s)] = α / Σα: counts [R, S, n], s [R] -> [R, n]."""
-    alpha = counts[:, 0] if counts.shape[1] == 1 else counts[torch.arange(len(s), device=s.device), s]
+    alpha = (
+        counts[:, 0] if counts.shape[1] == 1 else counts[torch.arange(len(s), device=s.device), s]
+    )
     return alpha / alpha.sum(-1, keepdim=True)
 
 
-def count(counts: Tensor, s: Tensor, seen: Tensor, forget: float, live: Tensor | None = None) -> None:
-    """Algorithm 4.4 in place: α(s) := λα(s), then α_b(s) := α_b(s) + 1; other states are left alone, and so are replicates
-    that are not ``live`` [R].  ``seen`` [R, n] is one at what each opponent did."""
+def count(
+    counts: Tensor, s: Tensor, seen: Tensor, forget: float, live: Tensor | None = None
+) -> None:
+    """Algorithm 4.4 in place: α(s) := λα(s), then α_b(s) := α_b(s) + 1.
+
+    Other states are unchanged, and so are replicates that are not ``live`` [R].  ``seen``
+    [R, n] is one at the action of each opponent.
+    """
     replicates, states, n = counts.shape
     flat = counts.view(-1, n)
     if states == 1 and live is None:  # all there is
@@ -36,11 +46,13 @@ def count(counts: Tensor, s: Tensor, seen: Tensor, forget: float, live: Tensor |
     rows = torch.arange(replicates, device=s.device) * states + s
     before = flat.index_select(0, rows)
     after = torch.add(seen, before, alpha=forget)
-    flat.index_copy_(0, rows, after if live is None else torch.where(live.unsqueeze(1), after, before))
+    flat.index_copy_(
+        0, rows, after if live is None else torch.where(live.unsqueeze(1), after, before)
+    )
 
 
 def marks(each: Tensor, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """What each opponent did, [R, M] -> [R, ΣB_m] with a one for each."""
+    """One-hot actions of the opponents, [R, M] -> [R, ΣB_m], with a one for each opponent."""
     if len(sizes) == 1:
         return one_hot(each.select(1, 0), sizes[0]).to(dtype)
     return torch.cat([one_hot(each.select(1, m), n) for m, n in enumerate(sizes)], 1).to(dtype)

@@ -54,15 +54,20 @@ class Counted:
 
 @register("inference", "fpq_learning")
 class FPQLearning(Compilable[Counted]):
-    """Level-1 Q-learning: the adversary's next action is forecast from the past ones, the recent weighing more.
+    """Level-1 Q-learning: forecasts the adversary's next action from its past ones.
 
-    p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b := α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 heeds
-    about the last 1/(1 − λ) of them); Q(s,a,b) := (1 − α)Q(s,a,b) + α(r + γ max_a' E_p[Q(s',a',b')]); a is drawn from
-    the ε-greedy or the softmax policy of ψ(s,a) = E_p[Q(s,a,b)].  Counts [R, S, B], Q [R, S, A, B]; of several opponents
-    b stands for (b¹, …, b^M) and p_A for the product of their forecasts.  States without numbers share one count, unless
-    ``belief`` is bloom, which tells them apart by their features; with markov_chains an opponent may remember the move before.
+    Recent actions have more weight.  p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b :=
+    α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 uses about the last
+    1/(1 − λ) of them); Q(s,a,b) := (1 − α)Q(s,a,b) + α(r + γ max_a' E_p[Q(s',a',b')]); a is
+    drawn from the ε-greedy or the softmax policy of ψ(s,a) = E_p[Q(s,a,b)].  Counts
+    [R, S, B], Q [R, S, A, B]; for several opponents b is (b¹, …, b^M) and p_A the product
+    of their forecasts.  States without numbers share one count, unless ``belief`` is bloom,
+    which distinguishes them by their features; with markov_chains an opponent may remember
+    the previous move.
 
-    Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5."""
+    Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and
+    4.3.5.
+    """
 
     before: ClassVar[dict[str, object]] = Compilable.before | {"belief": "by_state"}
 
@@ -86,7 +91,8 @@ class FPQLearning(Compilable[Counted]):
 
     def learn(self, mind: Counted, seen: Transition, episode: int) -> None:
         self._counting.take(mind.counts, mind.seat, seen, self.forget)
-        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))  # eq. (4.2)
+        # eq. (4.2)
+        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
 
     # ---- compiled: level 1 -------------------------------------------------------------------------------------------------

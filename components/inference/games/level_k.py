@@ -1,4 +1,4 @@
-"""Level-k thinking: she models an opponent who models her, and so on down to one who only counts."""
+"""Level-k thinking: the agent models an opponent that models it, down to one that counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from components.contracts.streams import Rng
 from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import ExplorationOfLevels, exploration_rate
-from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
+from components.inference.games.fictitious_play import (
+    count,
+    expected_values,
+    forecasts,
+    marks,
+    prior_counts,
+    together,
+)
 from components.maths.policies import PolicyName, Ties, draw_action, probabilities
 from components.problems.episodes.transition import Transition
 from components.registry import register
@@ -24,9 +31,10 @@ from components.registry import register
 
 @dataclass
 class Hierarchy:
-    """Action values of every thinker, and what those of level 1 have counted."""
+    """Action values of every thinker, and the counts of the level-1 thinkers."""
 
-    q: list[QFunction]  # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last hers, Q_k
+    # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last hers, Q_k
+    q: list[QFunction]
     counts: Tensor  # of the level-1 thinkers [R, S, n], those about one opponent after the other
     seat: Seat = rebuilt()
     rng: Rng = rebuilt()
@@ -34,21 +42,28 @@ class Hierarchy:
 
 @register("inference", "level_k")
 class LevelK(Compilable[Hierarchy]):
-    """Level-k Q-learning: she forecasts the adversary as a level-(k − 1) Q-learner whose table she keeps herself.
+    """Level-k Q-learning: forecasts the adversary as a level-(k − 1) Q-learner.
 
-    For j = 1 … k, with own and other the actions of the player of level j (level k is hers, k − 1 his, and so on):
-    Q_j(s,own,other) := (1 − α_j)Q_j(s,own,other) + α_j(r_j + γ max_own' E_{p_j(other'|s')}[Q_j(s',own',other')]), where
-    p_1 is the level-1 thinker's Dirichlet forecast (λ = ``forget``) and p_j the ε-greedy or softmax policy of
-    E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from Q̂₁(s, ·, ·); it is needed, and
-    taken here, at s', where Q₂ is maximised; ``forecast_at=current`` takes it at s, as the released code does.  With
-    ``forecast=sampled`` players of levels j > 1 answer one draw of the other's action, as there: their targets are
-    max_own' Q_j(s', own', o), o ~ p_j, and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first``
-    the first of equally good actions is taken, as there (``last`` where that code numbers them the other way round): in a room
-    that is learnt of at its ends alone (Table 4.1) she walks up, and else about.  Where s' ends the episode there is nothing
-    to come.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is modelled as if he faced her
-    alone; the forecasts multiply.
+    The agent keeps the modelled Q-learner's table itself.  For j = 1 … k, with own and
+    other the actions of the player of level j (level k is the agent, k − 1 the adversary,
+    and so on): Q_j(s,own,other) := (1 − α_j)Q_j(s,own,other) + α_j(r_j + γ max_own'
+    E_{p_j(other'|s')}[Q_j(s',own',other')]), where p_1 is the level-1 thinker's Dirichlet
+    forecast (λ = ``forget``) and p_j the ε-greedy or softmax policy of
+    E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from
+    Q̂₁(s, ·, ·); it is needed, and taken here, at s', where Q₂ is maximised;
+    ``forecast_at=current`` takes it at s, as the released code does.
 
-    Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5."""
+    With ``forecast=sampled`` players of levels j > 1 respond to one draw of the other's
+    action, as in the released code: their targets are max_own' Q_j(s', own', o), o ~ p_j,
+    and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first`` the
+    first of equally good actions is taken, as in the released code (``last`` if that code
+    numbers them in reverse order): in a room that the agent learns about only at its ends
+    (Table 4.1) it then walks up, and otherwise wanders.  If s' ends the episode, its value
+    is 0.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is
+    modelled as if it faced only the agent; the forecasts multiply.
+
+    Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
+    """
 
     before: ClassVar[dict[str, object]] = Compilable.before | {
         "forecast": "expected",
@@ -76,17 +91,20 @@ class LevelK(Compilable[Hierarchy]):
         return seat.others if self._hers(1) else (seat.own,) * len(seat.others)
 
     def _opponent_q_functions(self, mind: Hierarchy, m: int) -> list[QFunction]:
-        """Q_1 … Q_(k−1) of how she models opponent m."""
+        """Tables Q_1 … Q_(k−1) in the agent's model of opponent m."""
         below = self.level - 1
         return mind.q[m * below : (m + 1) * below]
 
     def _is_sampling_level(self, level: int) -> bool:
-        """Whether a player of a level answers draws of the other's action: one of level 1 has counts, and expects."""
+        """True if a player of this level responds to draws of the other's action.
+
+        A level-1 player has counts and uses expectations.
+        """
         return level > 1 and self.forecast == "sampled"
 
     @property
     def _temperature(self) -> float:
-        """That of the modelled players."""
+        """Temperature of the modelled players."""
         return self.temperature if self.temperature_opponent is None else self.temperature_opponent
 
     def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
@@ -95,11 +113,20 @@ class LevelK(Compilable[Hierarchy]):
         return self._policy(level, q, believed, self.policy_opponent, epsilon, self._temperature)
 
     def _policy(
-        self, level: int, q: Tensor, believed: Tensor, name: PolicyName, epsilon: float, temperature: float
+        self,
+        level: int,
+        q: Tensor,
+        believed: Tensor,
+        name: PolicyName,
+        epsilon: float,
+        temperature: float,
     ) -> Tensor:
         if not self._is_sampling_level(level):
-            return probabilities(expected_values(q, believed), name, epsilon, temperature, self.ties)
-        each = probabilities(q.transpose(1, 2), name, epsilon, temperature, self.ties)  # [R, other, own]
+            return probabilities(
+                expected_values(q, believed), name, epsilon, temperature, self.ties
+            )
+        # [R, other, own]
+        each = probabilities(q.transpose(1, 2), name, epsilon, temperature, self.ties)
         return (each * believed.unsqueeze(2)).sum(1)
 
     def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
@@ -110,11 +137,17 @@ class LevelK(Compilable[Hierarchy]):
         return q.amax(1).gather(1, drawn.unsqueeze(1)).squeeze(1)
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Hierarchy:
-        a, q = seat.own, []
+        a = seat.own
+        q = []
         for b in seat.others:
-            q += [values.fresh(a, b) if self._hers(j) else values.fresh(b, a) for j in range(1, self.level)]
+            q += [
+                values.fresh(a, b) if self._hers(j) else values.fresh(b, a)
+                for j in range(1, self.level)
+            ]
         q.append(values.fresh(a, prod(seat.others)))
-        return Hierarchy(q, prior_counts(seat, sum(self._action_counts(seat)), self.prior), seat, rng)
+        return Hierarchy(
+            q, prior_counts(seat, sum(self._action_counts(seat)), self.prior), seat, rng
+        )
 
     def foresee(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         """p_A(b|s) [R, B]: each opponent's policy, from the level-1 thinker's forecast upwards."""
@@ -130,29 +163,46 @@ class LevelK(Compilable[Hierarchy]):
     def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         believed = self.foresee(mind, s, episode)
         epsilon = exploration_rate(self.epsilon, episode)
-        return self._policy(self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature)
+        return self._policy(
+            self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature
+        )
 
     def learn(self, mind: Hierarchy, seen: Transition, episode: int) -> None:
-        seat, top = mind.seat, mind.q[-1]
+        seat = mind.seat
+        top = mind.q[-1]
         counted = self._action_counts(seat)
         acted = seen.each if self._hers(1) else seen.a.unsqueeze(1).expand_as(seen.each)
-        count(mind.counts, seat.rows(seen.s), marks(acted, counted, mind.counts.dtype), self.forget, seen.live)
+        count(
+            mind.counts,
+            seat.rows(seen.s),
+            marks(acted, counted, mind.counts.dtype),
+            self.forget,
+            seen.live,
+        )
         at = seen.s_next if self.forecast_at == "next" else seen.s
-        believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)  # level 1 counts, and expects at s' always
+        # level 1 counts, and expects at s' always
+        believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)
         answers = believed if at is seen.s_next else forecasts(mind.counts, seat.rows(at), counted)
         for m in range(len(believed)):
-            answer, opponent = answers[m], seen.of_opponent(m)
+            answer = answers[m]
+            opponent = seen.of_opponent(m)
             for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
                 b = seen.each.select(1, m)
-                own, other, r = (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
+                own, other, r = (
+                    (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
+                )
                 side = seen if self._hers(j) else opponent  # whose episode ends
-                target = r + self.ahead(side, self._value(j, q.q(seen.s_next), believed[m], mind.rng))
-                q.learn(seen.s, own, other, target, side.rate(self.alpha_opponent))  # Algorithm 4.1, line 2
+                target = r + self.ahead(
+                    side, self._value(j, q.q(seen.s_next), believed[m], mind.rng)
+                )
+                # Algorithm 4.1, line 2
+                q.learn(seen.s, own, other, target, side.rate(self.alpha_opponent))
                 # Line 3: the policy that the next level up expects, from the table just updated.
                 answer = self._answer(j, q.q(at), answer, episode)
                 believed[m] = answer
         value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
-        top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))  # line 4
+        # line 4
+        top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
 
     # ---- compiled ----------------------------------------------------------------------------------------------------------
     def without_loop(self, linear: bool) -> str | None:
@@ -182,7 +232,14 @@ class LevelK(Compilable[Hierarchy]):
         )
         modelled = self._temperature if self.policy_opponent == "softmax" else None
         temperatures = (*(modelled for _ in below), self.own_temperature)
-        at_next, drawn = self.forecast_at == "next", self.forecast == "sampled"
+        at_next = self.forecast_at == "next"
+        drawn = self.forecast == "sampled"
         return self.describe(
-            alphas, epsilons, temperatures, self.forget, at_next, get_args(Ties).index(self.ties), drawn
+            alphas,
+            epsilons,
+            temperatures,
+            self.forget,
+            at_next,
+            get_args(Ties).index(self.ties),
+            drawn,
         )

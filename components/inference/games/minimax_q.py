@@ -1,4 +1,4 @@
-"""Q-learning for the worst case: the adversary may do whatever he likes."""
+"""Q-learning for the worst case: the adversary may take any action."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from components.registry import register
 
 @register("inference", "minimax_q")
 class MinimaxQ(StageGames):
-    """Minimax-Q: she learns what she can make sure of, and plays it, whatever her adversary wants.
+    """Minimax-Q: the agent learns and plays its guaranteed value against any adversary.
 
-        V(s) = max_π min_b Σ_a π(a) Q(s, a, b);   Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
+        V(s) = max_π min_b Σ_a π(a) Q(s, a, b)
+        Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
 
-    Her policy is a π(s, ·) that reaches V(s), but for ε of random actions: exact, by ``maximin``.  In zero-sum games Q tends
-    to the values of Shapley (1953); his rewards do not matter.  Several opponents are taken for one who chooses for all.  Q
-    [R, S, A, B]; each state's game is solved when its table has changed.
+    The agent's policy is a π(s, ·) that reaches V(s), except for a fraction ε of random
+    actions: exact, by ``maximin``.  In zero-sum games Q tends to the values of Shapley
+    (1953); the adversary's rewards are not used.  Several opponents are treated as one that
+    chooses for all.  Q [R, S, A, B]; each state's game is solved when its table has
+    changed.
 
-    Source: Littman (1994), Figure 1."""
+    Source: Littman (1994), Figure 1.
+    """
 
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         return q

@@ -1,4 +1,4 @@
-"""She does not know how deep her opponent thinks, and learns it."""
+"""An agent that does not know the reasoning level of its opponent, and learns it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from components.trouble import Misfit
 
 @dataclass
 class Averaging:
-    """What she would have in mind against each type, and how often each has been right."""
+    """The agent's state against each opponent type, and how often each type was correct."""
 
     types: list[Hierarchy]
     right: Tensor  # n_i [R, m], pseudo-counts of the prior among them
@@ -34,21 +34,25 @@ class Averaging:
 
 @register("inference", "model_averaging")
 class ModelAveraging(Chooser[Averaging]):
-    """Opponent averaging: she models an opponent of each of several levels beside each other, and learns which he is.
+    """Opponent averaging: models an opponent of each of several levels and learns its level.
 
-        p(M_i | b_0 … b_t) ∝ n_i,   n_i := n_i + 1 where M_i alone predicted b_t, b^i ~ p_{M_i}(b|s)
+        p(M_i | b_0 … b_t) ∝ n_i
+        n_i := n_i + 1 if only M_i predicted b_t, b^i ~ p_{M_i}(b|s)
         ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)
 
-    ``levels`` are those of the opponent; against one of level k she keeps what a player of level k + 1 keeps (``level_k``).
-    Where several were right none is known to have caused b_t, and nothing is counted, as where none was; counting each of them
-    would leave p(M_1) at 0.65 in Figure 4.6 (e), where two thirds are what a model that guesses gets.  With
-    ``forecast=sampled`` she answers one draw b^i of each model by the policy of Σ_i p(M_i) Q_i(s, ·, b^i), as the released
-    code does: her policy is the expectation of that over the draws.  Counts [R, m], tables as ``level_k``'s.  Scores
-    ``belief/level_k``: p(M_i) at the end.
+    The models are learned in parallel.  ``levels`` are the levels of the opponent; against
+    level k the agent keeps the tables of a player of level k + 1 (``level_k``).  If several
+    models were correct, the cause of b_t is unknown and nothing is counted, as if none was
+    correct; counting each of them would leave p(M_1) at 0.65 in Figure 4.6 (e), where a
+    model that guesses gets two thirds.  With ``forecast=sampled`` the agent responds to one
+    draw b^i of each model by the policy of Σ_i p(M_i) Q_i(s, ·, b^i), as the released code
+    does: its policy is the expectation over the draws.  Counts [R, m], tables as in
+    ``level_k``.  Scores ``belief/level_k``: p(M_i) at the end.
 
     Raises Misfit against several opponents.
 
-    Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004)."""
+    Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004).
+    """
 
     levels: Annotated[list[PositiveInt], Field(min_length=2)]
     prior_of_models: PositiveFloat
@@ -62,8 +66,10 @@ class ModelAveraging(Chooser[Averaging]):
     forecast_at: Literal["next", "current"]
 
     def _thinker(self, level: int) -> LevelK:
-        """She herself, if she were sure of facing an opponent of a level."""
-        shared = {name: value for name, value in self if name in LevelK.model_fields and name != "name"}
+        """The agent as it would be if it were sure of facing an opponent of this level."""
+        shared = {
+            name: value for name, value in self if name in LevelK.model_fields and name != "name"
+        }
         return LevelK(name="level_k", level=level + 1, engine="tensors", ties="shared", **shared)
 
     def _thinkers(self) -> list[LevelK]:
@@ -75,9 +81,14 @@ class ModelAveraging(Chooser[Averaging]):
                 f"inference={self.name}: learns how deep one opponent thinks, here there are {len(seat.others)}"
             )
         right = torch.full(
-            (seat.replicates, len(self.levels)), self.prior_of_models, device=seat.device, dtype=seat.dtype
+            (seat.replicates, len(self.levels)),
+            self.prior_of_models,
+            device=seat.device,
+            dtype=seat.dtype,
         )
-        return Averaging([thinker.sit(values, seat, rng) for thinker in self._thinkers()], right, rng)
+        return Averaging(
+            [thinker.sit(values, seat, rng) for thinker in self._thinkers()], right, rng
+        )
 
     @staticmethod
     def belief(mind: Averaging) -> Tensor:
@@ -86,12 +97,14 @@ class ModelAveraging(Chooser[Averaging]):
 
     def foresee(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         pairs = zip(self._thinkers(), mind.types, strict=True)
-        each = torch.stack([thinker.foresee(held, s, episode) for thinker, held in pairs], 1)  # [R, m, B]
+        # [R, m, B]
+        each = torch.stack([thinker.foresee(held, s, episode) for thinker, held in pairs], 1)
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def think(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         pairs = zip(self._thinkers(), mind.types, strict=True)
-        each = torch.stack([thinker.think(held, s, episode) for thinker, held in pairs], 1)  # [R, m, A]
+        # [R, m, A]
+        each = torch.stack([thinker.think(held, s, episode) for thinker, held in pairs], 1)
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def policy_at(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
@@ -99,22 +112,33 @@ class ModelAveraging(Chooser[Averaging]):
             return super().policy_at(mind, s, episode)
         pairs = list(zip(self._thinkers(), mind.types, strict=True))
         each = [thinker.foresee(held, s, episode) for thinker, held in pairs]  # m of [R, B]
-        drawn = torch.cartesian_prod(*[torch.arange(p.shape[1], device=s.device) for p in each])  # [Bᵐ, m]
+        # [Bᵐ, m]
+        drawn = torch.cartesian_prod(*[torch.arange(p.shape[1], device=s.device) for p in each])
         belief = self.belief(mind)[:, :, None, None]
-        values = torch.stack([held.q[-1].q(s)[:, :, b] for (_, held), b in zip(pairs, drawn.unbind(1), strict=True)], 1)
+        values = torch.stack(
+            [held.q[-1].q(s)[:, :, b] for (_, held), b in zip(pairs, drawn.unbind(1), strict=True)],
+            1,
+        )
         psi = (belief * values).sum(1).transpose(1, 2)  # [R, Bᵐ, A]
-        answers = probabilities(psi, self.policy, exploration_rate(self.epsilon, episode), self.temperature)
+        answers = probabilities(
+            psi, self.policy, exploration_rate(self.epsilon, episode), self.temperature
+        )
         return (together(each).unsqueeze(2) * answers).sum(1)
 
     def predict_actions(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
-        """b^i [R, m] of each model, a draw from how it would have him play."""
+        """Draws b^i [R, m] from each model's forecast of the opponent's action."""
         pairs = zip(self._thinkers(), mind.types, strict=True)
         return torch.stack(
-            [draw_action(thinker.foresee(held, s, episode), mind.rng.noise) for thinker, held in pairs], 1
+            [
+                draw_action(thinker.foresee(held, s, episode), mind.rng.noise)
+                for thinker, held in pairs
+            ],
+            1,
         )
 
     def learn(self, mind: Averaging, seen: Transition, episode: int) -> None:
-        right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)  # before they learn what he did
+        # before they learn what he did
+        right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)
         right &= right.sum(1, keepdim=True) == 1
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)
@@ -123,4 +147,6 @@ class ModelAveraging(Chooser[Averaging]):
             thinker.learn(held, seen, episode)
 
     def beliefs(self, mind: Averaging) -> dict[str, Tensor]:
-        return {f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)}
+        return {
+            f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)
+        }

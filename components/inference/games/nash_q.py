@@ -34,32 +34,43 @@ class BothSides:
 
 @register("inference", "nash_q")
 class NashQ(Mixer[BothSides]):
-    """Nash-Q: she keeps the values of both players, and expects both to play an equilibrium of them.
+    """Nash-Q: the agent keeps both players' values and expects both to play an equilibrium.
 
-        (x, y) an equilibrium of the bimatrix game Q_A(s, ·, ·), Q_B(s, ·, ·);   V_i(s) = Σ_{a,b} x(a) y(b) Q_i(s, a, b)
-        Q_i(s, a, b) := (1 − α) Q_i(s, a, b) + α (r_i + γ V_i(s′))   of both, from the rewards of both
+        (x, y) an equilibrium of the bimatrix game Q_A(s, ·, ·), Q_B(s, ·, ·)
+        V_i(s) = Σ_{a,b} x(a) y(b) Q_i(s, a, b)
+        Q_i(s, a, b) := (1 − α) Q_i(s, a, b) + α (r_i + γ V_i(s′))
 
-    She plays x but for ε of random actions, and forecasts y.  Of several equilibria ``selection`` takes the first (pure ones
-    before mixed ones), the best for her, or that of the highest welfare; an opponent who selects another, as a second
-    ``nash_q`` in chicken may, is not foreseen.  All extreme equilibria are looked at, in degenerate games too.  Q_A
-    [R, S, A, B] and Q_B [R, S, B, A]; each state's game is solved when a table of it has changed.
+    Both Q_i are updated, from the rewards of both.  The agent plays x, except for a
+    fraction ε of random actions, and forecasts y.  Among several equilibria ``selection``
+    takes the first (pure ones before mixed ones), the best for the agent, or the one of the
+    highest welfare; an opponent that selects another one, as a second ``nash_q`` in chicken
+    may, is not anticipated.  All extreme equilibria are considered, in degenerate games
+    too.  Q_A [R, S, A, B] and Q_B [R, S, B, A]; each state's game is solved when one of its
+    tables has changed.
 
-    Raises Misfit against several opponents, and where both have so many actions that the pairs cannot all be looked at.
+    Raises Misfit against several opponents, and if both players have so many actions that
+    the pairs cannot all be enumerated.
 
-    Source: Hu and Wellman (2003), the Nash Q-learning algorithm."""
+    Source: Hu and Wellman (2003), the Nash Q-learning algorithm.
+    """
 
     selection: Selection
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> BothSides:
         if len(seat.others) > 1:
-            raise Misfit(f"inference={self.name}: plays one opponent, here there are {len(seat.others)}; use minimax_q")
-        A, B = seat.own, seat.hers
+            raise Misfit(
+                f"inference={self.name}: plays one opponent, here there are {len(seat.others)}; use minimax_q"
+            )
+        A = seat.own
+        B = seat.hers
         if pairs(A, B) > MOST:
             raise Misfit(
                 f"inference={self.name}: a game of {A} × {B} actions has {pairs(A, B):,} pairs of mixtures to look at, more "
                 f"than {MOST:,}; use minimax_q"
             )
-        return BothSides(values.fresh(A, B), values.fresh(B, A), Solved.none(seat, 2 * A * B, 2 + A + B), seat)
+        return BothSides(
+            values.fresh(A, B), values.fresh(B, A), Solved.none(seat, 2 * A * B, 2 + A + B), seat
+        )
 
     def _solution(self, mind: BothSides, s: Tensor) -> Tensor:
         """V_A, V_B, x and y [R, 2 + A + B]."""
@@ -70,7 +81,9 @@ class NashQ(Mixer[BothSides]):
             r_a, r_b = games.view(-1, *both.shape[1:]).unbind(1)
             x, y = equilibrium(r_a, r_b, self.selection)
             joint = x.unsqueeze(2) * y.unsqueeze(1)
-            return torch.cat([torch.stack([(joint * r).sum((1, 2)) for r in (r_a, r_b)], 1), x, y], 1)
+            return torch.cat(
+                [torch.stack([(joint * r).sum((1, 2)) for r in (r_a, r_b)], 1), x, y], 1
+            )
 
         return mind.solved.at(seat.rows(s), both.flatten(1), solve)
 
@@ -86,6 +99,8 @@ class NashQ(Mixer[BothSides]):
     def learn(self, mind: BothSides, seen: Transition, episode: int) -> None:
         value, his_value, *_ = self._solution(mind, seen.s_next).unbind(1)
         opponent = seen.of_opponent(0)
-        mind.hers.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
+        mind.hers.learn(
+            seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha)
+        )
         his_target = seen.r_b.select(1, 0) + self.ahead(opponent, his_value)
         mind.his.learn(seen.s, seen.b, seen.a, his_target, opponent.rate(self.alpha))

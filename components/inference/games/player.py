@@ -1,4 +1,7 @@
-"""What all players share who can sit on either side: an episode a step, a policy, and what is learnt of each move."""
+"""Base class of players that can sit on either side of a game.
+
+A step is one episode; a player has a policy and learns from each move.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,18 @@ K = TypeVar("K")  # what a player keeps in mind
 
 @dataclass
 class Playing(Generic[K]):
-    """What she keeps in mind, and where the game stands."""
+    """State of the player's beliefs and values, and position of the game."""
 
     mind: K
     standing: Standing
 
 
 class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
-    """She herself plays episodes; ``attacker=learner`` seats any player on the other side, by ``sit``, ``policy_at`` and
-    ``learn``, and ``look`` before he acts."""
+    """A player of episodes that can sit on either side of a game.
+
+    As the inference of a run it plays itself; ``attacker=learner`` seats any player on the
+    other side, by ``sit``, ``policy_at`` and ``learn``, and ``look`` before it acts.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
     sees: ClassVar[Sees] = "episode"
@@ -44,11 +50,11 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:
-        """What is in mind before the first episode; action values are kept as ``values`` are."""
+        """State of the player before the first episode; action values are kept as in ``values``."""
 
     @abstractmethod
     def think(self, mind: K, s: Tensor, episode: int) -> Tensor:
-        """Expected value of each own action, ψ(s, ·) [R, A], or what stands for it."""
+        """Expected value of each own action, ψ(s, ·) [R, A], or a substitute for it."""
 
     @abstractmethod
     def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
@@ -66,7 +72,7 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         return None
 
     def beliefs(self, mind: K) -> dict[str, Tensor]:
-        """What is believed of the others, by the name of a score [R]; nothing where nothing is."""
+        """Beliefs about the other players, by score name [R]; empty if there are none."""
         return {}
 
     # ---- as the inference of a run ------------------------------------------------------------------------------------
@@ -89,7 +95,8 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
 
         Raises:
             NumericalTrouble: action values have grown beyond all bounds."""
-        episode, s = max(0, state.standing.episodes - 1), state.standing.s
+        episode = max(0, state.standing.episodes - 1)
+        s = state.standing.s
 
         def think(s: Tensor) -> Tensor:
             return self.think(state.mind, s, episode).clone()  # it may be the table itself
@@ -101,5 +108,8 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         check_finite(policy(s), "inference")
         forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
-        beside, firsts = standing.earned_beside, standing.first_actions
-        return Play(standing.rewards_so_far, beside, firsts, think(s), forecast, think, beliefs, policy, s)
+        beside = standing.earned_beside
+        firsts = standing.first_actions
+        return Play(
+            standing.rewards_so_far, beside, firsts, think(s), forecast, think, beliefs, policy, s
+        )

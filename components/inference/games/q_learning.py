@@ -42,7 +42,8 @@ class QLearning(Compilable[Values]):
 
     def learn(self, mind: Values, seen: Transition, episode: int) -> None:
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
-        mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))  # eq. (4.1)
+        # eq. (4.1)
+        mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
 
     # ---- compiled: level 1 against an opponent who has one action --------------------------------------------------------
     def tables(self, mind: Values) -> list[QFunction]:

@@ -14,7 +14,7 @@ from components.contracts.games import Seat
 
 @dataclass
 class Solved:
-    """Of each state the game that was last asked for, and its solution; states without numbers share one."""
+    """Last game requested in each state, and its solution; states without numbers share one."""
 
     asked: Tensor  # [R, S, n], NaN before
     answers: Tensor  # [R, S, k]
@@ -27,15 +27,18 @@ class Solved:
         return cls(asked, torch.zeros(*lead, k, device=seat.device, dtype=seat.dtype))
 
     def at(self, rows: Tensor, games: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
-        """The solutions [R, k] of ``games`` [R, n], of the state of number ``rows`` [R] each.
+        """Solutions [R, k] of ``games`` [R, n], one for each state number in ``rows`` [R].
 
-        ``solve`` [N, n] -> [N, k] is told of those alone that have changed."""
+        ``solve`` [N, n] -> [N, k] receives only the games that have changed.
+        """
         R, S, n = self.asked.shape
-        asked, answers = self.asked.view(R * S, n), self.answers.view(R * S, -1)
+        asked = self.asked.view(R * S, n)
+        answers = self.answers.view(R * S, -1)
         at = rows + S * torch.arange(R, device=rows.device)
         changed = (asked.index_select(0, at) != games).any(1)
         if bool(changed.any()):
-            places, news = at[changed], games[changed]
+            places = at[changed]
+            news = games[changed]
             asked[places] = news
             answers[places] = solve(news)
         return answers.index_select(0, at)

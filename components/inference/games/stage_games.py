@@ -1,4 +1,4 @@
-"""What those have in common who expect of the others the best for them, or the worst: a game to solve in each state."""
+"""Base class of players that expect the best or the worst of others: one game per state."""
 
 from __future__ import annotations
 
@@ -29,21 +29,29 @@ class Staged:
 
 
 class StageGames(Mixer[Staged]):
-    """A decision maker who solves a zero-sum game in each state: she and her friends against her foes.
+    """A decision maker that solves a zero-sum game in each state: friends against foes.
 
-    V(s) = max_π min_o Σ_x π(x) Q(s, x, o), x her action and her friends', o that of her foes; she plays her share of π."""
+    The agent plays with its friends.  V(s) = max_π min_o Σ_x π(x) Q(s, x, o), with x the
+    action of the agent and its friends and o the action of its foes; the agent plays its
+    share of π.
+    """
 
     @abstractmethod
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
-        """Q(s, ·, ·) [N, A, B] with friends on her side [N, A·F, O], her own action running slowest."""
+        """Payoffs Q(s, ·, ·) [N, A, B] with friends on the agent's side [N, A·F, O].
+
+        The agent's own action varies slowest.
+        """
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Staged:
-        A, B = seat.own, prod(seat.others)
+        A = seat.own
+        B = prod(seat.others)
         return Staged(values.fresh(A, B), Solved.none(seat, A * B, 1 + A), seat)
 
     def _solution(self, mind: Staged, s: Tensor) -> Tensor:
         """V(s) and π(s, ·) [R, 1 + A]."""
-        seat, q = mind.seat, mind.q.q(s)
+        seat = mind.seat
+        q = mind.q.q(s)
 
         def solve(games: Tensor) -> Tensor:
             value, x = maximin(self.arrange_payoffs(games.view(-1, *q.shape[1:]), seat))
@@ -55,7 +63,10 @@ class StageGames(Mixer[Staged]):
         return self._solution(mind, s)[:, 1:]
 
     def think(self, mind: Staged, s: Tensor, episode: int) -> Tensor:
-        """max_f Σ_o y(o) Q(s, a, f, o) [R, A], friends at their best and foes at the mixture that holds her down."""
+        """Values max_f Σ_o y(o) Q(s, a, f, o) [R, A].
+
+        Friends play their best, foes the mixture that minimises the agent's value.
+        """
         game = self.arrange_payoffs(mind.q.q(s), mind.seat)
         y = maximin(-game.mT).strategy
         return (game @ y.unsqueeze(-1)).squeeze(-1).unflatten(1, (mind.seat.own, -1)).amax(-1)

@@ -22,7 +22,7 @@ from components.trouble import Doubtful, Misfit
 
 @dataclass
 class Climbing:
-    """Action values, her policy, and what it has been on average."""
+    """Action values, the agent's policy, and its running mean."""
 
     q: QFunction  # of one action of the others
     pi: Tensor  # π [R, S, A]
@@ -33,18 +33,21 @@ class Climbing:
 
 @register("inference", "wolf_phc")
 class WolfPHC(Mixer[Climbing]):
-    """WoLF policy hill-climbing: she moves towards the action that is worth most, by small steps while she wins.
+    """WoLF policy hill-climbing: moves towards the best action, in small steps while winning.
 
     After each move from s, Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')) and
         C(s) := C(s) + 1,   π̄(s,·) := π̄(s,·) + (π(s,·) − π̄(s,·)) / C(s)
-        δ = δ_w where Σ_a π(s,a) Q(s,a) > Σ_a π̄(s,a) Q(s,a) (she wins), else δ_l
-        π(s,a) := π(s,a) − min(π(s,a), δ/(A − 1)) for all but the best action, which gets what they lose.
-    Her policy is π but for ε of random actions; it starts uniform.  δ_w = δ_l is plain policy hill-climbing, which circles
-    round mixed equilibria.  Of equal values the first is the best.  π and π̄ [R, S, A], Q [R, S, A].
+        δ = δ_w if Σ_a π(s,a) Q(s,a) > Σ_a π̄(s,a) Q(s,a) (the agent wins), else δ_l
+        π(s,a) := π(s,a) − min(π(s,a), δ/(A − 1)) for all but the best action,
+            which gains the sum of these reductions.
+    The agent's policy is π, except for a fraction ε of random actions; it starts uniform.
+    δ_w = δ_l is plain policy hill-climbing, which circles round mixed equilibria.
+    Among equal values the first is the best.  π and π̄ [R, S, A], Q [R, S, A].
 
-    Raises Misfit where states have no numbers.
+    Raises Misfit if states have no numbers.
 
-    Source: Bowling and Veloso (2002), WoLF policy hill-climbing."""
+    Source: Bowling and Veloso (2002), WoLF policy hill-climbing.
+    """
 
     delta_win: Annotated[float, Field(gt=0, le=1)]
     delta_lose: Annotated[float, Field(gt=0, le=1)]
@@ -52,18 +55,24 @@ class WolfPHC(Mixer[Climbing]):
     @model_validator(mode="after")
     def _learns_fast_while_losing(self) -> WolfPHC:
         if self.delta_win > self.delta_lose:
-            raise ValueError(f"delta_win: {self.delta_win:g} must not exceed delta_lose, {self.delta_lose:g}")
+            raise ValueError(
+                f"delta_win: {self.delta_win:g} must not exceed delta_lose, {self.delta_lose:g}"
+            )
         return self
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Climbing:
         if seat.n_states is None:
-            raise Misfit(f"inference={self.name}: keeps a policy for each state, and states have no numbers here")
+            raise Misfit(
+                f"inference={self.name}: keeps a policy for each state, and states have no numbers here"
+            )
         if self.delta_win == self.delta_lose:
             told = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"
             warnings.warn(Doubtful(told), stacklevel=1)
         shape = (seat.replicates, seat.n_states, seat.own)
         pi = torch.full(shape, 1 / seat.own, device=seat.device, dtype=seat.dtype)
-        return Climbing(values.fresh(seat.own, 1), pi, pi.clone(), torch.zeros_like(pi[..., 0]), seat)
+        return Climbing(
+            values.fresh(seat.own, 1), pi, pi.clone(), torch.zeros_like(pi[..., 0]), seat
+        )
 
     def think(self, mind: Climbing, s: Tensor, episode: int) -> Tensor:
         return mind.q.q(s)[..., 0]
@@ -74,10 +83,13 @@ class WolfPHC(Mixer[Climbing]):
     def learn(self, mind: Climbing, seen: Transition, episode: int) -> None:
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
         mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
-        replicate, s = torch.arange(len(seen.s), device=seen.s.device), seen.s
+        replicate = torch.arange(len(seen.s), device=seen.s.device)
+        s = seen.s
         if seen.live is not None:
-            replicate, s = replicate[seen.live], s[seen.live]
-        q, pi = self.think(mind, seen.s, episode)[replicate], mind.pi[replicate, s]
+            replicate = replicate[seen.live]
+            s = s[seen.live]
+        q = self.think(mind, seen.s, episode)[replicate]
+        pi = mind.pi[replicate, s]
         mind.visits[replicate, s] += 1
         average = mind.average[replicate, s]
         average = average + (pi - average) / mind.visits[replicate, s].unsqueeze(1)

@@ -1,4 +1,4 @@
-"""The extended Kalman filter for R observation sequences at once."""
+"""Extended Kalman filter for R observation sequences in parallel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from components.problems.sequence import Sequence
 from components.registry import register
 
 
-def extended_step(state: Gaussians[AdditiveGaussian], batch: Observation) -> tuple[Gaussians[AdditiveGaussian], Info]:
+def extended_step(
+    state: Gaussians[AdditiveGaussian], batch: Observation
+) -> tuple[Gaussians[AdditiveGaussian], Info]:
     """The Gaussian of the next time, by first-order expansions of f and h."""
     prior_m, prior_P, predicted, H = predict(state, batch)
     found = gain(state.P, prior_P, Deviations(None, H, prior_P), state.model.Sigma, batch.t)
@@ -31,24 +33,31 @@ def extended_step(state: Gaussians[AdditiveGaussian], batch: Observation) -> tup
 
 
 @register("inference", "extended_kalman")
-class ExtendedKalman(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]):
-    """Extended Kalman filter: a Gaussian for each time, the model linearised where its mean is.
+class ExtendedKalman(
+    Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
+):
+    """Extended Kalman filter: a Gaussian per time step, with the model linearised at its mean.
 
-    m⁻ = f_t(m), P⁻ = F P Fᵀ + Q, F = ∂f_t(m)/∂x;  H = ∂h_t(m⁻)/∂x, S = H P⁻ Hᵀ + Σ, K = P⁻ Hᵀ S⁻¹;
-    m = m⁻ + K(y − h_t(m⁻)), P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx], covariances [R, dx, dx].  Jacobians are
-    those of automatic differentiation.  On a linear model it is the Kalman filter; elsewhere the log normaliser is that of
-    the linearised model, no evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
+    m⁻ = f_t(m), P⁻ = F P Fᵀ + Q, F = ∂f_t(m)/∂x;  H = ∂h_t(m⁻)/∂x, S = H P⁻ Hᵀ + Σ, K = P⁻
+    Hᵀ S⁻¹; m = m⁻ + K(y − h_t(m⁻)), P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx],
+    covariances [R, dx, dx].  Jacobians come from automatic differentiation.  On a linear
+    model it is the Kalman filter; otherwise the log normaliser is the one of the linearised
+    model, not an evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises NumericalTrouble when S cannot be factorised, Misfit when the model observes another number of coordinates.
+    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
+    number of coordinates.
 
-    Source: Särkkä (2013), algorithm 5.4."""
+    Source: Särkkä (2013), algorithm 5.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
 
-    def init(self, model: AdditiveGaussian, problem: Sequence, rng: Rng) -> Gaussians[AdditiveGaussian]:
+    def init(
+        self, model: AdditiveGaussian, problem: Sequence, rng: Rng
+    ) -> Gaussians[AdditiveGaussian]:
         return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
 
     def step(

@@ -1,13 +1,17 @@
-"""Gaussian filters: N(m, P) for each of R replicates, and the one update by which all of them learn from an observation.
+"""Gaussian filters: N(m, P) for each of R replicates, and their common measurement update.
 
-Before y is seen, N(m⁻, P⁻), the expected observation ŷ and deviations D_x, D_y weighted by W with Cov(x, h(x)) = D_x W D_yᵀ:
-D_x = I, D_y = H, W = P⁻ where h is linear or has been linearised, sigma points and their weights otherwise.  Then
+Before y is observed: N(m⁻, P⁻), the expected observation ŷ and deviations D_x, D_y
+weighted by W with Cov(x, h(x)) = D_x W D_yᵀ: D_x = I, D_y = H, W = P⁻ if h is linear or
+has been linearised, otherwise sigma points and their weights.  Then
 
-    S = D_y W D_yᵀ + Σ,  K = D_x W D_yᵀ S⁻¹,  m = m⁻ + K(y − ŷ),  P = (D_x − K D_y) W (D_x − K D_y)ᵀ + K Σ Kᵀ
+    S = D_y W D_yᵀ + Σ,  K = D_x W D_yᵀ S⁻¹,  m = m⁻ + K(y − ŷ)
+    P = (D_x − K D_y) W (D_x − K D_y)ᵀ + K Σ Kᵀ
 
-of which the last is Joseph's form: positive definite whatever the rounding of K.
+The last equation is Joseph's form: positive definite for any rounding of K.
 
-Source: Särkkä (2013), theorem 4.2 and algorithms 5.4, 5.14; Bucy and Joseph (1968) for the covariance."""
+Source: Särkkä (2013), theorem 4.2 and algorithms 5.4, 5.14; Bucy and Joseph (1968) for
+the covariance.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,10 @@ M = TypeVar("M", bound=StartsGaussian)
 
 @dataclass(frozen=True)
 class Gain:
-    """What an observation does to N(m⁻, P⁻) whatever its value; leading dimension R where replicates differ."""
+    """Effect of an observation on N(m⁻, P⁻) for any value of the observation.
+
+    There is a leading dimension R if replicates differ.
+    """
 
     start: Tensor  # the P of the time before, from which it follows
     prior_P: Tensor  # P⁻ [dx, dx]
@@ -75,19 +82,24 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
         Misfit: the model observes another number of coordinates than the data have.
         NumericalTrouble: Σ has no Cholesky factor.
     """
-    observed, modelled = problem.observations.shape[2], model.Sigma.shape[-1]
+    observed = problem.observations.shape[2]
+    modelled = model.Sigma.shape[-1]
     if modelled != observed:
         raise Misfit(
             f"model: observes {modelled} numbers at a time, dataset={problem.name} has {observed}; change the model"
         )
     if torch.linalg.cholesky_ex(model.Sigma).info.any():
-        raise NumericalTrouble("the observation noise Σ is not positive definite", "raise the noise of the model")
+        raise NumericalTrouble(
+            "the observation noise Σ is not positive definite", "raise the noise of the model"
+        )
     return Gaussians(
         model=model,
         m=model.m0.expand(problem.replicates, -1).clone(),
         P=model.P0.expand(problem.replicates, -1, -1).clone() if apart else model.P0.clone(),
         gain=None,
-        filtered=Filtering(log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence),
+        filtered=Filtering(
+            log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence
+        ),
     )
 
 
@@ -111,11 +123,17 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
     cross = half if deviations.x is None else deviations.x @ half
     L, failed = torch.linalg.cholesky_ex(_plus(Sigma, deviations.y, half))
     if failed if failed.dim() == 0 else failed.any():
-        raise NumericalTrouble(f"Cholesky of the innovation covariance failed at t = {t}", "set dtype=float64")
+        raise NumericalTrouble(
+            f"Cholesky of the innovation covariance failed at t = {t}", "set dtype=float64"
+        )
     one = torch.eye(L.shape[-1], device=L.device, dtype=L.dtype)
     whiten = torch.linalg.solve_triangular(L, one, upper=False)
     K = cross @ whiten.mT @ whiten
-    all_x = torch.eye(K.shape[-2], device=L.device, dtype=L.dtype) if deviations.x is None else deviations.x
+    all_x = (
+        torch.eye(K.shape[-2], device=L.device, dtype=L.dtype)
+        if deviations.x is None
+        else deviations.x
+    )
     kept = _plus(all_x, K, -deviations.y)
     return Gain(start, prior_P, K, whiten, _plus(K @ Sigma @ K.mT, kept @ W, kept.mT))
 
@@ -134,21 +152,28 @@ def settle_gain(found: Gain) -> Gain:
     """The same gain; where the step changes P by no more than rounding, it leaves P as it was.
 
     From then on the gain is the same, and need not be found again."""
-    P, before = found.P, found.start
+    P = found.P
+    before = found.start
     if P.requires_grad or P.shape != before.shape:
         return found
     if (
         P.dim() == 2
-        and abs((now := float(P.trace())) - float(before.trace())) > SETTLED * torch.finfo(P.dtype).eps * now
+        and abs((now := float(P.trace())) - float(before.trace()))
+        > SETTLED * torch.finfo(P.dtype).eps * now
     ):
         return found  # most are far from it, which the trace shows
     return replace(found, P=before) if bool(rounding(P, before).all()) else found
 
 
 def rounding(P: Tensor, before: Tensor) -> Tensor:
-    """Entries of a covariance that differ by a few rounding errors from those of before, each in its own units."""
+    """Mask of the covariance entries that changed by at most a few rounding errors.
+
+    Each entry is compared in its own units.
+    """
     sd = P.diagonal(dim1=-2, dim2=-1).sqrt()
-    return (P - before).abs() <= SETTLED * torch.finfo(P.dtype).eps * sd.unsqueeze(-1) * sd.unsqueeze(-2)
+    return (P - before).abs() <= SETTLED * torch.finfo(P.dtype).eps * sd.unsqueeze(
+        -1
+    ) * sd.unsqueeze(-2)
 
 
 def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:
@@ -165,7 +190,9 @@ def innovation(batch: Observation, predicted: Tensor) -> Tensor:
 
 def unseen(found: Gain, missing: Tensor) -> Tensor:
     """The P of the next time where some replicates saw nothing, and keep P⁻."""
-    return torch.where(missing.view(-1, 1, 1) if found.P.dim() == 3 else missing[0], found.prior_P, found.P)
+    return torch.where(
+        missing.view(-1, 1, 1) if found.P.dim() == 3 else missing[0], found.prior_P, found.P
+    )
 
 
 def log_density(found: Gain, v: Tensor) -> Tensor:
@@ -187,7 +214,8 @@ def conclude(
     """m = m⁻ + K v for innovations v, 0 where nothing was seen; the rest is written down.
 
     ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation [R], None: 1."""
-    m, P = prior_m + apply_gain(found.K, v), found.P
+    m = prior_m + apply_gain(found.K, v)
+    P = found.P
     log_normaliser = log_density(found, v)
     if extra is not None:
         log_normaliser = log_normaliser + extra

@@ -1,4 +1,4 @@
-"""The Kalman filter for R observation sequences at once."""
+"""Kalman filter for R observation sequences in parallel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def kalman_start(model: LinearGaussian, problem: Sequence) -> Gaussians[LinearGa
     return start(model, problem, apart=differ or bool((missing != missing[:1]).any()))
 
 
-def kalman_step(state: Gaussians[LinearGaussian], batch: Observation) -> tuple[Gaussians[LinearGaussian], Info]:
+def kalman_step(
+    state: Gaussians[LinearGaussian], batch: Observation
+) -> tuple[Gaussians[LinearGaussian], Info]:
     """The filtering distribution of the next time."""
     model = state.model
     prior_m = state.m @ model.A.T  # [R, dx]
@@ -55,15 +57,18 @@ def kalman_step(state: Gaussians[LinearGaussian], batch: Observation) -> tuple[G
 class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGaussian]]):
     """Kalman filter: the exact filtering distributions of a linear Gaussian state-space model.
 
-    m⁻ = A m, P⁻ = A P Aᵀ + Q;  S = H P⁻ Hᵀ + Σ, K = P⁻ Hᵀ S⁻¹;  m = m⁻ + K(y − H m⁻), P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.
-    Means are [R, dx].  Covariances do not depend on the values observed: replicates that miss the same observations, or
-    none, share one [dx, dx], and once a step changes it by no more than rounding it stays as it is.  Where an observation is
-    missing, m = m⁻ and P = P⁻.  Quantiles are those of the Gaussian; the log normaliser is the log evidence
-    Σ_t log N(y_t | H m⁻, S).
+    m⁻ = A m, P⁻ = A P Aᵀ + Q;  S = H P⁻ Hᵀ + Σ, K = P⁻ Hᵀ S⁻¹;  m = m⁻ + K(y − H m⁻),
+    P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx].  Covariances do not depend on
+    the observed values: replicates that miss the same observations, or none, share one
+    [dx, dx], which stays fixed once a step changes it by no more than rounding.  If an
+    observation is missing, m = m⁻ and P = P⁻.  Quantiles are Gaussian; the log normaliser
+    is the log evidence Σ_t log N(y_t | H m⁻, S).
 
-    Raises NumericalTrouble when S cannot be factorised, Misfit when the model observes another number of coordinates.
+    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
+    number of coordinates.
 
-    Source: Kalman (1960); Särkkä (2013), theorem 4.2."""
+    Source: Kalman (1960); Särkkä (2013), theorem 4.2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"

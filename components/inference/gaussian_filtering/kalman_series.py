@@ -1,11 +1,14 @@
-"""The Kalman filter over whole series: the numbers of one step after the other, without the steps.
+"""Kalman filter over whole series, with the results of the sequential steps.
 
-Covariances and gains do not depend on the observations, so that they are found first: where nothing is missing by doubling,
-otherwise one after the other, and each only until it settles.  What is left of a step is m_t = (I − K_t H) A m_{t−1} + K_t y_t,
-one product for all replicates.  Everything else is done for all times at once.  It can be differentiated with respect to the
-observations.
+Covariances and gains do not depend on the observations, so they are computed first: by
+doubling if nothing is missing, otherwise sequentially, and each only until it
+converges.  The remaining part of a step is m_t = (I − K_t H) A m_{t−1} + K_t y_t, one
+product for all replicates.  Everything else is done for all times together.  The filter
+is differentiable with respect to the observations.
 
-Source: Särkkä (2013), theorem 4.2; Särkkä and García-Fernández (2021), section 3, for the doubling."""
+Source: Särkkä (2013), theorem 4.2; Särkkä and García-Fernández (2021), section 3, for
+the doubling.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,15 @@ class FilteredSeries:
     """Moments of p(x_t | y_1:t) for t = 1 … T, time first."""
 
     mean: Tensor  # [T, R, dx]
-    P: Tensor  # [T, dx, dx], that of all replicates; [T, R, dx, dx] where they miss different observations
+    # [T, dx, dx], that of all replicates; [T, R, dx, dx] where they miss different observations
+    P: Tensor
     predicted: Tensor  # E[y_t | y_1:t−1] [T, R, dy]
     log_evidence: Tensor  # [R]
 
 
 @dataclass(frozen=True)
 class _Gains:
-    """Gains and covariances of the times that differ, and which of them is that of each time."""
+    """Distinct gains and covariances, and the index of the one that applies at each time."""
 
     K: Tensor  # [U, dx, dy] or [U, R, dx, dy]
     whiten: Tensor  # [U, (R,) dy, dy]
@@ -48,7 +52,9 @@ class _Gains:
     which: Tensor  # [T] of U
 
 
-def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = None) -> FilteredSeries:
+def filter_series(
+    model: LinearGaussian, y: Tensor, missing: Tensor | None = None
+) -> FilteredSeries:
     """Filters observations y [R, T, dy]; what is missing [R, T] may hold NaN.
 
     Raises:
@@ -66,14 +72,17 @@ def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = Non
     )
     onward = (torch.eye(len(model.A)).to(y) - found.K @ model.H) @ model.A  # (I − K H) A
     log_det = log_determinant(found.whiten)[found.which].view(times, -1)
-    K, onward, whiten = found.K[found.which], onward[found.which], found.whiten[found.which]
+    K = found.K[found.which]
+    onward = onward[found.which]
+    whiten = found.whiten[found.which]
     # Replicates last: the products of small matrices with all of them are then over contiguous numbers.
     seen = y.permute(1, 2, 0).contiguous()  # [T, dy, R]
     if lost is not None:
         there = ~lost.T  # [T, R]
         seen = seen.masked_fill(~there.unsqueeze(1), 0)
         where = there.view(times, r, 1, 1) if apart else there[:, :1].unsqueeze(2)
-        K, onward = torch.where(where, K, 0), torch.where(where, onward, model.A)
+        K = torch.where(where, K, 0)
+        onward = torch.where(where, onward, model.A)
     start = model.m0.expand(r, -1).mT
     means = _means(start, onward, _times(K, seen))  # [T, dx, R]
     predicted = (model.H @ model.A) @ torch.cat([start.unsqueeze(0), means[:-1]])  # [T, dy, R]
@@ -86,22 +95,34 @@ def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = Non
 
 
 def _gains_by_doubling(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
-    """All covariances by log T rounds, of which each makes of P_0 … P_{k−1} those that lie k further.
+    """All covariances in log T rounds; a round computes from P_0 … P_{k−1} the next k.
 
-    k steps take P to C + F(I + P J)⁻¹P Fᵀ; 2k steps are k steps after k steps.  Rounds end where P has settled."""
-    gained = torch.linalg.solve(model.H @ model.Q @ model.H.T + model.Sigma, model.H).mT  # Hᵀ(H Q Hᵀ + Σ)⁻¹
+    k steps take P to C + F(I + P J)⁻¹P Fᵀ; 2k steps are k steps after k steps.  Rounds end
+    when P has converged.
+    """
+    # Hᵀ(H Q Hᵀ + Σ)⁻¹
+    gained = torch.linalg.solve(model.H @ model.Q @ model.H.T + model.Sigma, model.H).mT
     one = torch.eye(len(P0)).to(P0)
     F = (one - model.Q @ gained @ model.H) @ model.A
-    C, J = model.Q - model.Q @ gained @ model.H @ model.Q, model.A.T @ gained @ model.H @ model.A
+    C = model.Q - model.Q @ gained @ model.H @ model.Q
+    J = model.A.T @ gained @ model.H @ model.A
     P = P0.unsqueeze(0)
     while len(P) < times and (len(P) < 2 or not bool(rounding(P[-1], P[-2]).all())):
         P = torch.cat([P, C + F @ torch.linalg.solve(one + P @ J, P) @ F.T])
         across = torch.linalg.solve(one + C @ J, torch.cat([F, C], 1))  # (I + C J)⁻¹(F, C)
-        F, C, J = F @ across[:, : len(F)], C + F @ across[:, len(F) :] @ F.T, J + F.T @ J @ across[:, : len(F)]
+        F, C, J = (
+            F @ across[:, : len(F)],
+            C + F @ across[:, len(F) :] @ F.T,
+            J + F.T @ J @ across[:, : len(F)],
+        )
         P = 0.5 * (P + P.mT)
     P = P[:times]
     every = gain(
-        P, prior := predicted_covariance(model.A, P, model.Q), Deviations(None, model.H, prior), model.Sigma, 1
+        P,
+        prior := predicted_covariance(model.A, P, model.Q),
+        Deviations(None, model.H, prior),
+        model.Sigma,
+        1,
     )
     still = rounding(every.P, P).flatten(1).all(1)
     last = int(still.int().argmax()) if bool(still.any()) else len(P) - 1
@@ -109,7 +130,9 @@ def _gains_by_doubling(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
     return _Gains(every.K[: last + 1], every.whiten[: last + 1], every.P[which], which)
 
 
-def _gains_step_by_step(model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int) -> _Gains:
+def _gains_step_by_step(
+    model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int
+) -> _Gains:
     """The gain of every time, one after the other, as the filter finds them."""
     distinct: list[Gain] = []
     which: list[int] = []

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.sequences import Observation
-from components.inference.gaussian_filtering.gaussian_filtering import Gaussians, predicted_covariance
+from components.inference.gaussian_filtering.gaussian_filtering import (
+    Gaussians,
+    predicted_covariance,
+)
 
 
 def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -20,7 +23,8 @@ def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor
     One backward pass: row i of the Jacobian is the gradient of the i-th output of the i-th of ``size`` equal points."""
     points = x.unsqueeze(1).expand(-1, size, -1)  # [R, size, dx]
     found = torch.func.vjp(f, points)
-    values, pull = found[0], found[1]
+    values = found[0]
+    pull = found[1]
     one = torch.eye(size, device=x.device, dtype=x.dtype).expand_as(values)
     return values[:, 0], pull(one)[0]
 
@@ -39,7 +43,9 @@ def observation_tangent(model: AdditiveGaussian, x: Tensor, t: int) -> tuple[Ten
     return tangent(lambda points: model.observation_mean(points, t), x, model.Sigma.shape[-1])
 
 
-def predict(state: Gaussians[AdditiveGaussian], batch: Observation) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def predict(
+    state: Gaussians[AdditiveGaussian], batch: Observation
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """m⁻ = f(m) [R, dx], P⁻ = F P Fᵀ + Q, ŷ = h(m⁻) [R, dy] and H, the Jacobian of h at m⁻."""
     m, F = transition_tangent(state.model, state.m, batch.t)
     y, H = observation_tangent(state.model, m, batch.t)

@@ -1,4 +1,4 @@
-"""The unscented Kalman filter for R observation sequences at once."""
+"""Unscented Kalman filter for R observation sequences in parallel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from components.trouble import Misfit, NumericalTrouble
 
 
 @register("inference", "unscented_kalman")
-class UnscentedKalman(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]):
+class UnscentedKalman(
+    Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
+):
     """Unscented Kalman filter: a Gaussian for each time, by 2n + 1 sigma points that go through the model as it is.
 
     With λ = α²(n + κ) − n and P = L Lᵀ the points are X_0 = m, X_±i = m ± √(n + λ) L_i, their weights W_0 = λ/(n + λ) for
@@ -62,16 +64,21 @@ class UnscentedKalman(Inference[AdditiveGaussian, Sequence, Observation, Gaussia
         covariances[0] += 1 - self.alpha**2 + self.beta
         return means, covariances, spread
 
-    def init(self, model: AdditiveGaussian, problem: Sequence, rng: Rng) -> Gaussians[AdditiveGaussian]:
+    def init(
+        self, model: AdditiveGaussian, problem: Sequence, rng: Rng
+    ) -> Gaussians[AdditiveGaussian]:
         n = len(model.m0)
         if n + self.kappa <= 0:
-            raise Misfit(f"inference.kappa = {self.kappa:g}: the {n} coordinates of the state and κ must add up to > 0")
+            raise Misfit(
+                f"inference.kappa = {self.kappa:g}: the {n} coordinates of the state and κ must add up to > 0"
+            )
         return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
 
     def step(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
     ) -> tuple[Gaussians[AdditiveGaussian], Info]:
-        model, t = state.model, batch.t
+        model = state.model
+        t = batch.t
         means, covariances, spread = self.weights(state.m.shape[1], state.m)
         W = torch.diag(covariances)
         moved = model.transition_mean(_points(state.m, state.P, spread, t), t)  # [R, 2n+1, dx]
@@ -81,7 +88,9 @@ class UnscentedKalman(Inference[AdditiveGaussian, Sequence, Observation, Gaussia
         points = _points(prior_m, prior_P, spread, t)
         seen = model.observation_mean(points, t)  # [R, 2n+1, dy]
         predicted = means @ seen
-        around = Deviations((points - prior_m.unsqueeze(1)).mT, (seen - predicted.unsqueeze(1)).mT, W)
+        around = Deviations(
+            (points - prior_m.unsqueeze(1)).mT, (seen - predicted.unsqueeze(1)).mT, W
+        )
         found = gain(state.P, prior_P, around, model.Sigma, t)
         return conclude(state, batch, prior_m, predicted, found, innovation(batch, predicted))
 
@@ -94,7 +103,8 @@ def _points(m: Tensor, P: Tensor, spread: float, t: int) -> Tensor:
     L, failed = torch.linalg.cholesky_ex(P)
     if failed.any():
         raise NumericalTrouble(
-            f"Cholesky of the state's covariance failed at t = {t}", "raise inference.alpha, or set dtype=float64"
+            f"Cholesky of the state's covariance failed at t = {t}",
+            "raise inference.alpha, or set dtype=float64",
         )
     columns = math.sqrt(spread) * L.mT  # row i is L_i
     away = torch.cat([torch.zeros_like(m).unsqueeze(1), columns, -columns], 1)

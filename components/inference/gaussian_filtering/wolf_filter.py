@@ -31,20 +31,24 @@ from components.registry import register
 
 @register("inference", "wolf_filter")
 class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]):
-    """Weighted-observation-likelihood filter (WoLF): the Kalman update with Σ/w_t², w_t small where y_t surprises.
+    """Weighted-observation-likelihood filter (WoLF): the Kalman update with Σ/w_t².
 
-    The loss −w_t² log N(y_t | h_t(x), Σ) in place of the negative log-likelihood gives P_t⁻¹ = (P⁻)⁻¹ + w_t² Hᵀ Σ⁻¹ H and
-    m_t = m⁻ + w_t² P_t Hᵀ Σ⁻¹ (y_t − ŷ_t), ŷ_t = h_t(m⁻), H = ∂h_t(m⁻)/∂x: the Kalman update by w_t y_t with w_t H, as it is
-    computed.  With d² = (y − ŷ)ᵀ Σ⁻¹ (y − ŷ) the weight is
+    w_t is small if y_t is surprising.  The loss −w_t² log N(y_t | h_t(x), Σ) in place of
+    the negative log-likelihood gives P_t⁻¹ = (P⁻)⁻¹ + w_t² Hᵀ Σ⁻¹ H and m_t = m⁻ + w_t² P_t
+    Hᵀ Σ⁻¹ (y_t − ŷ_t), ŷ_t = h_t(m⁻), H = ∂h_t(m⁻)/∂x: the Kalman update by w_t y_t with
+    w_t H, which is how it is computed.  With d² = (y − ŷ)ᵀ Σ⁻¹ (y − ŷ) the weight is
 
         imq  (1 + ‖y − ŷ‖²/c²)^−½      md  (1 + d²/c²)^−½      tmd  1{d² ≤ c²}
 
-    and c → ∞ gives the (extended) Kalman filter.  Means are [R, dx], covariances [R, dx, dx].  The log normaliser is that of
-    the generalised posterior, no evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
+    and c → ∞ gives the (extended) Kalman filter.  Means are [R, dx], covariances
+    [R, dx, dx].  The log normaliser is the one of the generalised posterior, not an
+    evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises NumericalTrouble when S cannot be factorised, Misfit when the model observes another number of coordinates.
+    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
+    number of coordinates.
 
-    Source: Duran-Martin et al. (2024), section 3."""
+    Source: Duran-Martin et al. (2024), section 3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
@@ -61,7 +65,9 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         squares = v.square().sum(1)  # ‖y − ŷ‖²/c² or d²/c²
         return (squares <= 1).to(v) if self.weight == "tmd" else (1 + squares).rsqrt()
 
-    def init(self, model: AdditiveGaussian, problem: Sequence, rng: Rng) -> Gaussians[AdditiveGaussian]:
+    def init(
+        self, model: AdditiveGaussian, problem: Sequence, rng: Rng
+    ) -> Gaussians[AdditiveGaussian]:
         return start(model, problem, apart=True, evidence=False)
 
     def step(
@@ -71,10 +77,14 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         prior_m, prior_P, predicted, H = predict(state, batch)
         v = innovation(batch, predicted)
         w = self.weigh(v, Sigma)  # [R]
-        found = gain(state.P, prior_P, Deviations(None, w.view(-1, 1, 1) * H, prior_P), Sigma, batch.t)
+        found = gain(
+            state.P, prior_P, Deviations(None, w.view(-1, 1, 1) * H, prior_P), Sigma, batch.t
+        )
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
         extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
-        after, info = conclude(state, batch, prior_m, predicted, found, w.unsqueeze(1) * v, extra, w.square())
+        after, info = conclude(
+            state, batch, prior_m, predicted, found, w.unsqueeze(1) * v, extra, w.square()
+        )
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
 
     def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:

@@ -14,7 +14,11 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.gaussian_weights.linearised import Evidence, LinearisedPosterior, gauss_newton
+from components.inference.gaussian_weights.linearised import (
+    Evidence,
+    LinearisedPosterior,
+    gauss_newton,
+)
 from components.inference.point.descent import Descent, descend, frozen, optimizer_of
 from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
@@ -30,7 +34,7 @@ class PenalisedWeights(Penalised, WeightSpace, Protocol):
 
 @dataclass(kw_only=True)
 class LaplaceState:
-    """A network on its way down, its optimizer, and the rows whose curvature will be taken."""
+    """A network in training, its optimizer, and the rows for the curvature."""
 
     network: PenalisedWeights
     optimizer: Optimizer
@@ -39,24 +43,32 @@ class LaplaceState:
 
 @register("inference", "laplace")
 class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceState]):
-    """Linearised Laplace: training to a mode of the posterior, then the Gaussian of the curvature there.
+    """Linearised Laplace: training to a posterior mode, then a Gaussian from its curvature.
 
         θ̂ = argmin −Σ_n log p(y_n|x_n, θ) − log p(θ)        by minibatches, as ``map``
-        q(θ) = N(θ̂, H⁻¹),  H = κ⁻¹ Σ_n J_nᵀ Λ_n J_n + (c S)⁻¹   J_n = ∂f(x_n)/∂θ at θ̂ [T C, P], S = diag s² the prior's
-        f*(x) ~ N(f(x; θ̂), J(x) H⁻¹ J(x)ᵀ)                  real labels: plus κ σ², in closed form; classes: by draws
+        q(θ) = N(θ̂, H⁻¹),  H = κ⁻¹ Σ_n J_nᵀ Λ_n J_n + (c S)⁻¹
+        J_n = ∂f(x_n)/∂θ at θ̂ [T C, P],  S = diag s² of the prior
+        f*(x) ~ N(f(x; θ̂), J(x) H⁻¹ J(x)ᵀ)
 
-    Λ is the Hessian of −log p(y|f) by f (Gauss-Newton); H is full, its diagonal, or that of the last layer, whose
-    weights alone are then uncertain.  ``evidence`` takes c and κ (of real labels) where Laplace's log p(D) at this θ̂ is
-    stationary, by MacKay's updates; otherwise both are 1.  That log p(D) is the score ``log_evidence``: no bound.
+    Real labels: plus κ σ², in closed form; classes: by draws.  Λ is the Hessian of −log
+    p(y|f) with respect to f (Gauss-Newton); H is full, its diagonal, or the H of the last
+    layer, in which case only the weights of that layer are uncertain.  ``evidence`` takes c
+    and κ (of real labels) where Laplace's log p(D) at this θ̂ is stationary, by MacKay's
+    updates; otherwise both are 1.  That log p(D) is the score ``log_evidence``: not a
+    bound.
 
     Raises:
-        Misfit: all covariances of too many weights are asked for.
-        NumericalTrouble: training has left the finite numbers, so that there is no curvature.
+        Misfit: all covariances of too many weights are requested.
+        NumericalTrouble: training has become non-finite, so there is no curvature.
 
-    Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et al. (2021), section 2."""
+    Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et
+    al. (2021), section 2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "weight_space", "own_inputs"})
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"network", "penalised", "weight_space", "own_inputs"}
+    )
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
 
     optimizer: Descent
@@ -90,8 +102,10 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
         return state, descend(state.network, state.optimizer, batch, None)
 
     def posterior(self, state: LaplaceState) -> LinearisedPosterior:
-        network, m = frozen(state.network), self.uncertain(state.network)
-        curvature = gauss_newton(network, state.train, m, self.structure == "diagonal")  # [m, m] or [m]
+        network = frozen(state.network)
+        m = self.uncertain(state.network)
+        # [m, m] or [m]
+        curvature = gauss_newton(network, state.train, m, self.structure == "diagonal")
         deviations = network.prior_std[-m:].double()  # s [m]
         evidence = self.evidence(network, state.train, curvature, deviations)
         c, kappa = evidence.maximum() if self.hyperparameters == "evidence" else (1.0, 1.0)
@@ -101,18 +115,23 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
         else:
             root, info = torch.linalg.cholesky_ex(curvature / kappa + precision.diag())
             if bool(info):
-                raise NumericalTrouble("the curvature at θ̂ is not positive definite", "lower inference.lr")
+                raise NumericalTrouble(
+                    "the curvature at θ̂ is not positive definite", "lower inference.lr"
+                )
         return LinearisedPosterior(network, root, kappa, evidence.value(c, kappa), self.n_predict)
 
     @staticmethod
     @torch.no_grad()
-    def evidence(network: PenalisedWeights, train: Batch, curvature: torch.Tensor, s: torch.Tensor) -> Evidence:
-        """What log p(D) is made of; raises NumericalTrouble where it is not finite."""
+    def evidence(
+        network: PenalisedWeights, train: Batch, curvature: torch.Tensor, s: torch.Tensor
+    ) -> Evidence:
+        """Terms of log p(D); raises NumericalTrouble if it is not finite."""
         if not torch.isfinite(curvature).all():
             raise NumericalTrouble("the network has left the finite numbers", "lower inference.lr")
         f = network(train.x)
         said = network.output_predictive(f.unsqueeze(0))
-        labels, residual = 0, 0.0
+        labels = 0
+        residual = 0.0
         if isinstance(said, GaussianMixture):
             labels = int(train.mask.sum())
             error = torch.where(train.mask, train.y, said.mu[0]) - said.mu[0]

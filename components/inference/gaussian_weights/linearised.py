@@ -38,7 +38,7 @@ def jacobian(network: WeightNetwork, x: Tensor, m: int) -> tuple[Tensor, Tensor]
 
 
 def chunks(network: WeightNetwork, whole: Batch, m: int) -> list[Batch]:
-    """All rows, so many at once that their Jacobians can be held."""
+    """All rows, in batches small enough to hold their Jacobians."""
     outputs = network.outputs(network.theta.detach()[None], whole.x[:1]).numel()
     size = max(1, NUMBERS // (outputs * max(m, len(network.theta))))
     return [whole.part(slice(start, start + size), 1.0) for start in range(0, whole.n_rows, size)]
@@ -78,7 +78,7 @@ class LinearisedPosterior:
     drawn: bool = False  # real labels by draws too
 
     def spread(self, derivatives: Tensor) -> Tensor:
-        """J R⁻ᵀ, whose product with its transpose is the covariance of f: [..., m] -> [..., m]."""
+        """J R⁻ᵀ; its product with its transpose is the covariance of f: [..., m] -> [..., m]."""
         root = self.root.to(derivatives)
         if root.ndim == 1:
             return derivatives / root
@@ -94,7 +94,9 @@ class LinearisedPosterior:
             noise = self.noise_factor * plain.v  # [1, B, T]
             if not self.drawn:
                 return GaussianMixture(plain.mu, noise + spread.square().sum(-1)[..., 0])
-        z = torch.randn(self.n_predict, len(self.root), generator=generator, dtype=f.dtype, device=f.device)
+        z = torch.randn(
+            self.n_predict, len(self.root), generator=generator, dtype=f.dtype, device=f.device
+        )
         functions = f + torch.einsum("btcm,sm->sbtc", spread, z)  # [S, B, T, C]
         if isinstance(plain, GaussianMixture):
             mu = functions[..., 0]
@@ -115,12 +117,16 @@ class LinearisedPosterior:
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(D) by Laplace as a function of c, which multiplies all prior variances, and κ, those of the noise.
+    """Laplace approximation of log p(D) as a function of c and κ.
+
+    c multiplies all prior variances, and κ the variances of the noise.
 
         log p(D) ≈ log p(D|θ̂) + log p(θ̂) + m/2 log 2π − ½ log|H|
-                 = log p(D|θ̂, κ) − ½ Q/c − ½ Σ_i log(1 + c λ_i/κ),   λ_i of S^½ G S^½,  Q = Σ_p θ̂_p²/s_p²
+                 = log p(D|θ̂, κ) − ½ Q/c − ½ Σ_i log(1 + c λ_i/κ)
+        λ_i of S^½ G S^½,  Q = Σ_p θ̂_p²/s_p²
 
-    Source: MacKay (1992), eq. (6); Immer, Bauer, Fortuin, Rätsch and Khan (2021), eq. (3)."""
+    Source: MacKay (1992), eq. (6); Immer, Bauer, Fortuin, Rätsch and Khan (2021), eq. (3).
+    """
 
     log_likelihood: float  # at κ = 1
     labels: int  # number of real labels; 0 of classes, whose κ is 1
@@ -130,8 +136,14 @@ class Evidence:
 
     def value(self, c: float, kappa: float) -> float:
         """In nats."""
-        fit = self.log_likelihood - 0.5 * self.labels * math.log(kappa) - 0.5 * self.residual * (1 / kappa - 1)
-        return fit - 0.5 * self.square / c - 0.5 * float((self.curvatures * (c / kappa)).log1p().sum())
+        fit = (
+            self.log_likelihood
+            - 0.5 * self.labels * math.log(kappa)
+            - 0.5 * self.residual * (1 / kappa - 1)
+        )
+        return (
+            fit - 0.5 * self.square / c - 0.5 * float((self.curvatures * (c / kappa)).log1p().sum())
+        )
 
     def maximum(self, rounds: int = 200) -> tuple[float, float]:
         """c and κ at a stationary point: c = Q/γ, κ = R/(labels − γ), γ = Σ_i c λ_i/(κ + c λ_i) the parameters determined.
@@ -144,7 +156,8 @@ class Evidence:
             c_next = self.square / max(determined, 1e-8)
             kappa_next = self.residual / max(self.labels - determined, 1e-8) if self.labels else 1.0
             done = abs(math.log(c_next / c)) + abs(math.log(kappa_next / kappa)) < 1e-8
-            c, kappa = c_next, kappa_next
+            c = c_next
+            kappa = kappa_next
             if done:
                 break
         return c, kappa

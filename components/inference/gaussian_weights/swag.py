@@ -60,7 +60,9 @@ class SwagGaussian:
         shape = (n, rank + len(self.mean))
         z = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
         theta = self.mean + z[:, rank:] * self.std / math.sqrt(2)
-        return theta if rank < 2 else theta + z[:, :rank] @ self.deviations / math.sqrt(2 * (rank - 1))
+        return (
+            theta if rank < 2 else theta + z[:, :rank] @ self.deviations / math.sqrt(2 * (rank - 1))
+        )
 
 
 @dataclass(frozen=True)
@@ -81,26 +83,37 @@ class SwagPosterior(SwagGaussian):
 
 @register("inference", "swag")
 class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], AveragedPath):
-    """Stochastic weight averaging, Gaussian: the mean, the variances and a few deviations of the points that descent passes.
+    """Stochastic weight averaging, Gaussian: moments and deviations of points of a descent.
 
-        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))       Adam or gradient descent; after ``burn_in`` collect_lr
-        θ̄ ← (n θ̄ + θ_t)/(n + 1),  θ̄² likewise of θ_t²        every ``every`` steps after ``burn_in``
+        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))       Adam or gradient descent
+        θ̄ ← (n θ̄ + θ_t)/(n + 1),  θ̄² likewise from θ_t²
         D̂ ← last K of θ_t − θ̄,  Σ_diag = θ̄² − (θ̄)²
-        q(θ) = N(θ̄, ½ Σ_diag + D̂ D̂ᵀ / (2 (K − 1)))          θ [P], all that the log joint has, a learned log σ² too
+        q(θ) = N(θ̄, ½ Σ_diag + D̂ D̂ᵀ / (2 (K − 1)))
 
-    What is predicted is a mixture of ``n_predict`` draws of q; before a point is collected it is the network as it stands.
-    A model that is no density over flat θ (dropout, batch normalisation) descends as a network, with dropout; its
-    ``n_predict`` networks are drawn once for each posterior, and their batch normalisation is gathered anew from training rows.
+    The moments are the mean and the variances.  After ``burn_in`` lr_t is collect_lr; the
+    mean is updated every ``every`` steps after ``burn_in``.  θ [P] is all that the log
+    joint has, including a learned log σ².
+
+    Predictions are a mixture of ``n_predict`` draws of q; before the first point is
+    collected, the current network predicts.  A model that is not a density over flat θ
+    (dropout, batch normalisation) descends as a network, with dropout; its ``n_predict``
+    networks are drawn once for each posterior, and their batch normalisation is recomputed
+    from training rows.
 
     Raises:
-        NumericalTrouble: the descent leaves the finite numbers.
+        NumericalTrouble: the descent becomes non-finite.
 
-    Source: Maddox, Garipov, Izmailov, Vetrov and Wilson (2019), Algorithm 1, eq. (1)."""
+    Source: Maddox, Garipov, Izmailov, Vetrov and Wilson (2019), Algorithm 1, eq. (1).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset()
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"network", "penalised"})}
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"log_joint", "theta_predictive"})}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"network", "penalised"})
+    }
+    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"log_joint", "theta_predictive"})
+    }
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
     before: ClassVar[dict[str, Any]] = {"schedule": "constant", "norm_rows": None}
 
@@ -112,9 +125,13 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         moving: nn.ParameterDict | Penalised
         if isinstance(model, LogJoint):
             theta = init_for_training(model, problem, self.sees, 1, rng).theta[0]  # [P]
-            moving, shown, seed = nn.ParameterDict({"theta": theta[None]}), [], 0
+            moving = nn.ParameterDict({"theta": theta[None]})
+            shown = []
+            seed = 0
         else:
-            moving, theta, shown = model, weights(model), batches_shown(problem, self.norm_rows)
+            moving = model
+            theta = weights(model)
+            shown = batches_shown(problem, self.norm_rows)
             seed = int(torch.randint(2**62, (), generator=rng.init))
         return SwagState(
             model=model if isinstance(model, LogJoint) else None,

@@ -1,1 +1,4 @@
-"""What the Hamiltonian samplers share: mass, leapfrog, warm-up, trajectory lengths and trees."""
+"""Shared code of the Hamiltonian samplers.
+
+Mass, leapfrog, warm-up, trajectory lengths and trees.
+"""

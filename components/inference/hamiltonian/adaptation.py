@@ -16,7 +16,9 @@ from components.trouble import NumericalTrouble
 
 SMALLEST = 1e-12  # a step size below it moves nothing
 FEWEST = 20  # a shorter warm-up learns the step size alone (as Stan's does)
-INITIAL, BASE, FINAL = 75, 25, 50  # Stan's windows, in steps
+INITIAL = 75
+BASE = 25
+FINAL = 50  # Stan's windows, in steps
 
 
 def windows(warmup: int) -> tuple[int, list[int]]:
@@ -27,24 +29,31 @@ def windows(warmup: int) -> tuple[int, list[int]]:
     Source: Stan Development Team (2024), Reference Manual, section on automatic parameter tuning."""
     if warmup < FEWEST:
         return 0, []
-    initial, base, final = INITIAL, BASE, FINAL
+    initial = INITIAL
+    base = BASE
+    final = FINAL
     if initial + base + final > warmup:
-        initial, final = int(0.15 * warmup), int(0.1 * warmup)
+        initial = int(0.15 * warmup)
+        final = int(0.1 * warmup)
         base = warmup - initial - final
-    ends, start = [], initial
+    ends = []
+    start = initial
     while start < warmup - final:
         end = start + base
         if end + 2 * base > warmup - final:  # the next window would not fit
             end = warmup - final
         ends.append(end)
-        start, base = end, 2 * base
+        start = end
+        base = 2 * base
     return initial, ends
 
 
 def search_end(warmup: int) -> int:
-    """The step until which the chains may still look for the target: the second-to-last window ends there.
+    """Last step at which the chains may still search for the target.
 
-    Where there is one window the initial steps end there; 0 where there is none."""
+    This is the end of the second-to-last window.  With one window it is the end of the
+    initial steps; 0 if there is no window.
+    """
     initial, ends = windows(warmup)
     return ends[-2] if len(ends) > 1 else initial
 
@@ -73,7 +82,9 @@ class DualAveraging:
         error = self.error + (target - rate - self.error) / (m + 10)
         log_step = self.mu - m**0.5 / 0.05 * error
         weight = m**-0.75
-        return DualAveraging(self.mu, log_step, weight * log_step + (1 - weight) * self.log_average, error, m)
+        return DualAveraging(
+            self.mu, log_step, weight * log_step + (1 - weight) * self.log_average, error, m
+        )
 
 
 @dataclass(frozen=True)
@@ -93,8 +104,11 @@ class Scatter:
 
     def with_states(self, theta: Tensor) -> Scatter:
         """θ [C, P] added."""
-        n, mean = len(theta), theta.mean(0)
-        count, shift, centred = self.count + n, mean - self.mean, theta - mean
+        n = len(theta)
+        mean = theta.mean(0)
+        count = self.count + n
+        shift = mean - self.mean
+        centred = theta - mean
         factor = self.count * n / count
         if self.scatter.dim() == 1:
             added = centred.square().sum(0) + factor * shift.square()
@@ -103,9 +117,11 @@ class Scatter:
         return Scatter(count, self.mean + shift * (n / count), self.scatter + added)
 
     def covariance(self) -> Tensor:
-        """The covariance, shrunk by the weight of five states towards 10⁻³ of its own diagonal.
+        """Covariance, shrunk by the weight of five states towards 10⁻³ of its own diagonal.
 
-        Stan shrinks towards 10⁻³ I, in whatever units θ has: a direction of variance 10⁻⁹ is lost in it."""
+        Stan shrinks towards 10⁻³ I, in the units of θ: a direction of variance 10⁻⁹ is lost in
+        it.
+        """
         n = self.count
         covariance = self.scatter / max(n - 1, 1)
         if covariance.dim() == 1:
@@ -115,7 +131,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the warm-up has learnt."""
+    """Tuning parameters learned in warm-up."""
 
     step_size: float
     mass: Mass

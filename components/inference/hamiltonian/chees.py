@@ -17,37 +17,48 @@ CLIP = 3.0  # largest gradient, in root mean squares of those before it
 
 def halton(m: int) -> float:
     """The m-th point of Halton's sequence of base 2 in (0, 1), m = 1, 2, …: its binary digits read backwards."""
-    point, place = 0.0, 0.5
+    point = 0.0
+    place = 0.5
     while m:
-        point, m, place = point + place * (m & 1), m >> 1, place / 2
+        point = point + place * (m & 1)
+        m = m >> 1
+        place = place / 2
     return point
 
 
 def slope(before: Phase, after: Phase, rate: Tensor, mass: Mass, time: float) -> float:
-    """Relative estimate of d ChEES / d log T from the trajectories of length ``time`` that C chains proposed.
+    """Relative estimate of d ChEES / d log T from trajectories that C chains proposed.
 
-    ChEES = ¼ E[(‖θ′ − E θ′‖² − ‖θ − E θ‖²)²] in the norm of M, so that no direction outweighs the others by its scale.
+    ChEES = ¼ E[(‖θ′ − E θ′‖² − ‖θ − E θ‖²)²] in the norm of M, so that no direction
+    outweighs the others by its scale.
 
-        g = t (1/C) Σ_c α_c (‖θ′_c − θ̄′‖² − ‖θ_c − θ̄‖²) (θ′_c − θ̄′)ᵀ r′_c / ((1/C) Σ_c ‖θ_c − θ̄‖²)²,
+        g = t (1/C) Σ_c α_c (‖θ′_c − θ̄′‖² − ‖θ_c − θ̄‖²) (θ′_c − θ̄′)ᵀ r′_c
+            / ((1/C) Σ_c ‖θ_c − θ̄‖²)²,
         θ̄′ = Σ_c α_c θ′_c / Σ_c α_c,   θ̄ = (1/C) Σ_c θ_c.
 
-    The paper divides by Σ_c α_c: proposals that every chain rejects then count in full.  Here they count by their rate.  The
-    denominator makes g free of the chains' distances, whose fourth power the paper's estimate grows with while they are far
-    from the target.  Chains that diverged have α = 0.
+    The trajectories have length ``time``.  The paper divides by Σ_c α_c: proposals that
+    every chain rejects then count in full.  Here they count by their acceptance rate.  The
+    denominator makes g independent of the chains' distances; the paper's estimate grows
+    with the fourth power of these distances while the chains are far from the target.
+    Chains that diverged have α = 0.
 
     Args:
-        before: where the trajectories began, θ and r [C, P].
-        after: where they ended.
+        before: starts of the trajectories, θ and r [C, P].
+        after: ends of the trajectories.
         rate: acceptance rates α [C], in [0, 1].
         mass: M.
         time: t, in units of time of M.
 
     Returns:
-        g; NaN where all chains are in one place.
+        g; NaN if all chains are in one place.
 
-    Source: Hoffman, Radul & Sountsov (2021), eqs. (3), (7) and Algorithm 1; the two denominators are ours."""
+    Source: Hoffman, Radul & Sountsov (2021), eqs. (3), (7) and Algorithm 1; the two
+    denominators are ours.
+    """
     finite = rate > 0
-    alpha, theta, r = rate[finite], after.theta[finite], after.r[finite]  # [C'], [C', P], [C', P]
+    alpha = rate[finite]
+    theta = after.theta[finite]
+    r = after.r[finite]  # [C'], [C', P], [C', P]
     ahead = theta - (alpha / alpha.sum().clamp(min=1e-12)) @ theta
     start = mass.square(before.theta - before.theta.mean(0))  # [C]
     change = mass.square(ahead) - start[finite]
@@ -104,7 +115,9 @@ class Length:
     def stretch(self, factor: float) -> Length:
         """T in other units of time, as long as before."""
         shift = math.log(factor)
-        return replace(self, log_length=self.log_length + shift, log_average=self.log_average + shift)
+        return replace(
+            self, log_length=self.log_length + shift, log_average=self.log_average + shift
+        )
 
     def average(self) -> Length:
         """T̄ from now on."""

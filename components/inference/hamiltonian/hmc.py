@@ -16,7 +16,13 @@ from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, to_draws
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import search_end, windows
-from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
+from components.inference.hamiltonian.leapfrog import (
+    DIVERGENT,
+    Phase,
+    acceptance,
+    energy_error,
+    leapfrog,
+)
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -27,20 +33,28 @@ SEARCH_STEPS = 64
 
 @register("inference", "hmc")
 class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
-    """Hamiltonian Monte Carlo, C chains at once, its step size, masses and trajectory length learnt in warm-up.
+    """Hamiltonian Monte Carlo with C parallel chains, tuned in warm-up.
 
-    r ~ N(0, M);  (θ′, r′) = L leapfrog steps of size ε from (θ, r);  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}),
-    H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``, then with steps of T/L), or t = h_m T
-    with Halton's h_m in (0, 1) (``jittered``, and ``chees``, which also learns T); all chains share it, so none waits.
-    T climbs ChEES by ``chees.slope`` and ``chees.Length``, whose docstrings have the update rule; it begins anew where the
-    initial steps end.  Until the second-to-last window of masses ends ``count_steps`` bounds L.
-    In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of doubling length, and no
-    state is kept; after it nothing is learnt.  T is in units of time of the masses learnt: about π/2 is best for a
-    Gaussian.  A trajectory whose energy errs by more than 1000 has diverged: it is rejected and counted.
+    Warm-up learns the step size, masses and trajectory length.  r ~ N(0, M); (θ′, r′) = L
+    leapfrog steps of size ε from (θ, r); θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′,
+    r′)}), H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``,
+    then with steps of T/L), or t = h_m T with Halton's h_m in (0, 1) (``jittered``, and
+    ``chees``, which also learns T); all chains share it, so no chain waits.  T ascends
+    ChEES by ``chees.slope`` and ``chees.Length``; their docstrings have the update rule.
+    It restarts where the initial steps end.  Until the second-to-last window of masses ends
+    ``count_steps`` bounds L.
 
-    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)  Raises NumericalTrouble when the warm-up finds no step size.
+    In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of
+    doubling length, and no state is kept; after warm-up nothing is learned.  T is in units
+    of time of the learned masses: about π/2 is best for a Gaussian.  A trajectory with an
+    energy error over 1000 has diverged: it is rejected and counted.
 
-    Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul & Sountsov (2021), Algorithm 1."""
+    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)  Raises NumericalTrouble if the warm-up
+    finds no step size.
+
+    Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul &
+    Sountsov (2021), Algorithm 1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
@@ -55,20 +69,28 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     @model_validator(mode="after")
     def _chees_compares_chains(self) -> HMC:
         if self.trajectory == "chees" and self.chains < 2:
-            raise ValueError("chains: chees learns from how chains differ; use 2 or more, or trajectory=jittered")
+            raise ValueError(
+                "chains: chees learns from how chains differ; use 2 or more, or trajectory=jittered"
+            )
         if self.trajectory == "chees" and self.warmup == 0:
-            raise ValueError("warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered")
+            raise ValueError(
+                "warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered"
+            )
         return self
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
-        return replace(self.begin(model, problem, self.sees, rng), length=chees.Length.of(self.length))
+        return replace(
+            self.begin(model, problem, self.sees, rng), length=chees.Length.of(self.length)
+        )
 
     def count_steps(self, time: float, eps: float, t: int) -> int:
-        """L of step t, whose trajectory is to last ``time`` in steps of ε.
+        """Number of steps L of step t, for a trajectory of length ``time`` with steps of ε.
 
-        While the chains look for the target, masses are wrong and so is time in their units: ``chees`` takes at least
-        min(64, T/ε) steps, T the key ``length``, or the chains would drift in single steps and the masses be learnt from
-        where they drift; the other trajectories take at most 64, where masses are learnt."""
+        While the chains search for the target, the masses are wrong and so are times in their
+        units: ``chees`` takes at least min(64, T/ε) steps, T the key ``length``; otherwise the
+        chains would drift in single steps and the masses would be learned from the drift.  The
+        other trajectories take at most 64, if masses are learned.
+        """
         n_steps = math.ceil(time / eps)
         if t <= search_end(self.warmup):
             if self.trajectory == "chees":
@@ -77,9 +99,14 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
                 n_steps = min(n_steps, SEARCH_STEPS)
         return min(n_steps, self.max_steps)
 
-    def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
+    def step(
+        self, state: HamiltonianChains, batch: Seen, rng: Rng
+    ) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
-        mass, eps, length, t = tuning.mass, tuning.step_size, state.length, state.t + 1
+        mass = tuning.mass
+        eps = tuning.step_size
+        length = state.length
+        t = state.t + 1
         assert length is not None  # as ``init`` has it
         learns = self.trajectory == "chees" and t <= self.warmup
         initial = windows(self.warmup)[0]
@@ -94,13 +121,20 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         proposed = leapfrog(self.target(state.model), batch, mass, eps, z, n_steps)
         proposed_energy = proposed.energy(mass)
         error = energy_error(proposed_energy, energy)
-        rate, diverging = acceptance(error), error > DIVERGENT  # [C], [C]
-        accepted = torch.rand(rate.shape, generator=rng.noise, device=rate.device, dtype=rate.dtype) < rate
+        rate = acceptance(error)
+        diverging = error > DIVERGENT  # [C], [C]
+        accepted = (
+            torch.rand(rate.shape, generator=rng.noise, device=rate.device, dtype=rate.dtype) < rate
+        )
         after = Phase.where(accepted, proposed, z)
 
-        tuning = self.learnt(tuning, state, batch, after, chees.harmonic(rate) if learns else rate.mean(), rng)
+        tuning = self.learnt(
+            tuning, state, batch, after, chees.harmonic(rate) if learns else rate.mean(), rng
+        )
         if learns:
-            length = length.learnt(chees.slope(z, proposed, rate, mass, n_steps * eps), self.max_steps * eps)
+            length = length.learnt(
+                chees.slope(z, proposed, rate, mass, n_steps * eps), self.max_steps * eps
+            )
             if tuning.mass is not mass:
                 length = length.stretch(mass.speed / tuning.mass.speed)
             if t == self.warmup:
@@ -111,7 +145,9 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
             "n_steps": torch.full_like(accepted, n_steps, dtype=torch.long),
             "step_size": torch.full_like(rate, eps),
         }
-        state = self.record_transition(replace(state, length=length), batch, tuning, after, diverging, stats, rng)
+        state = self.record_transition(
+            replace(state, length=length), batch, tuning, after, diverging, stats, rng
+        )
         info = {
             "log_joint": after.value.mean(),
             "acceptance_rate": rate.mean(),

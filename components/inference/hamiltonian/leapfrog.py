@@ -1,4 +1,4 @@
-"""Leapfrog integration of Hamilton's equations of C chains at once."""
+"""Leapfrog integration of Hamilton's equations for C chains in parallel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from components.inference.chains import Seen
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import gradient_alone, value_and_gradient
 
-DIVERGENT = 1000.0  # an error of the energy beyond it says that the integrator left the level set (Stan's threshold)
+# an error of the energy beyond it says that the integrator left the level set (Stan's threshold)
+DIVERGENT = 1000.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Phase:
         )
 
 
-def leapfrog(model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_steps: int = 1) -> Phase:
+def leapfrog(
+    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_steps: int = 1
+) -> Phase:
     """``n_steps`` leapfrog steps of size ε.
 
     r ← r + ½ε ∇log π(θ),  θ ← θ + ε M⁻¹ r,  r ← r + ½ε ∇log π(θ).  The map is reversible (flip r and it leads back) and
@@ -48,7 +51,8 @@ def leapfrog(model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_s
     needed only where the trajectory ends.
 
     Source: Bardenet (2021), section 4.4.4; Neal (2011), eqs. (2.28)-(2.30)."""
-    theta, r = z.theta, torch.add(z.r, z.gradient, alpha=0.5 * eps)
+    theta = z.theta
+    r = torch.add(z.r, z.gradient, alpha=0.5 * eps)
     for _ in range(n_steps - 1):
         theta = mass.move(theta, r, eps)
         r = torch.add(r, gradient_alone(model, theta, batch), alpha=eps)

@@ -24,14 +24,17 @@ class Mass:
 
     @staticmethod
     def of(covariance: Tensor) -> Mass:
-        """The mass whose inverse is a covariance [P] or [P, P].
+        """Mass with a given covariance [P] or [P, P] as its inverse.
 
-        Raises NumericalTrouble when it is not positive definite."""
+        Raises NumericalTrouble if the covariance is not positive definite.
+        """
         if covariance.dim() == 1:
             return Mass(covariance, covariance.rsqrt())
         factor, failed = torch.linalg.cholesky_ex(covariance)
         if failed:
-            raise NumericalTrouble("the covariance of the warm-up draws is not positive definite", "inference.mass")
+            raise NumericalTrouble(
+                "the covariance of the warm-up draws is not positive definite", "inference.mass"
+            )
         eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
         root = torch.linalg.solve_triangular(factor, eye, upper=False)  # Σ = L Lᵀ, R = L⁻¹
         # In rows, as a checkpoint brings them back: products with columns are rounded otherwise.

@@ -20,18 +20,22 @@ from components.registry import register
 
 @register("inference", "nuts")
 class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
-    """No-U-turn sampler with multinomial weights, C chains at once, its step size and masses learnt in warm-up.
+    """No-U-turn sampler with multinomial weights and C parallel chains, tuned in warm-up.
 
-    r ~ N(0, M); the trajectory through (θ, r) is doubled, forwards or backwards at random, until it turns: with ρ the sum
-    of its momenta, r₋ᵀM⁻¹ρ ≤ 0 or r₊ᵀM⁻¹ρ ≤ 0, for it, for one of its subtrees, or for one of two joined halves with the
-    nearest state of the other.  The next θ is one of its states, with weights e^{−H(θ, r)}, later halves favoured;
-    H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  All chains take their leapfrog steps together; those whose
-    trajectory is complete wait and are not evaluated.  Warm-up is that of ``hmc``.  A trajectory one of whose energies errs
-    by more than 1000 has diverged: it ends there and is counted.
+    Warm-up learns the step size and masses.  r ~ N(0, M); the trajectory through (θ, r) is
+    doubled, forwards or backwards at random, until it turns: with ρ the sum of its momenta,
+    r₋ᵀM⁻¹ρ ≤ 0 or r₊ᵀM⁻¹ρ ≤ 0, for it, for one of its subtrees, or for one of two joined
+    halves with the nearest state of the other.  The next θ is one of its states, with
+    weights e^{−H(θ, r)}, later halves favoured; H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r
+    [C, P].  All chains take their leapfrog steps together; chains with a complete
+    trajectory wait and are not evaluated.  Warm-up is as in ``hmc``.  A trajectory in which
+    an energy errs by more than 1000 has diverged: it ends there and is counted.
 
-    Raises NumericalTrouble when the warm-up finds no step size.
+    Raises NumericalTrouble if the warm-up finds no step size.
 
-    Source: Betancourt (2017), section A.4; Hoffman & Gelman (2014), Algorithms 3 and 6; Bardenet (2021), section 4.4.6."""
+    Source: Betancourt (2017), section A.4; Hoffman & Gelman (2014), Algorithms 3 and 6;
+    Bardenet (2021), section 4.4.6.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
@@ -44,10 +48,14 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
         return self.begin(model, problem, self.sees, rng)
 
-    def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
+    def step(
+        self, state: HamiltonianChains, batch: Seen, rng: Rng
+    ) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         eps = tuning.step_size
-        draw = no_u_turn(self.target(state.model), batch, tuning.mass, eps, z, self.max_depth, rng.noise)
+        draw = no_u_turn(
+            self.target(state.model), batch, tuning.mass, eps, z, self.max_depth, rng.noise
+        )
         tuning = self.learnt(tuning, state, batch, draw.z, draw.acceptance.mean(), rng)
         stats = {
             "acceptance_rate": draw.acceptance,

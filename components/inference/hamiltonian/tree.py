@@ -10,9 +10,20 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.inference.chains import Seen
-from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
+from components.inference.hamiltonian.leapfrog import (
+    DIVERGENT,
+    Phase,
+    acceptance,
+    energy_error,
+    leapfrog,
+)
 from components.inference.hamiltonian.mass import Mass
-from components.inference.hamiltonian.turns import Stretch, join_stretches, merged_turns, stretch_turns
+from components.inference.hamiltonian.turns import (
+    Stretch,
+    join_stretches,
+    merged_turns,
+    stretch_turns,
+)
 
 BLOCK = 8  # states of a subtree that are held at once, and checked by Gram matrices
 
@@ -38,10 +49,14 @@ class States:
 
     @staticmethod
     def of(z: Phase, mass: Mass, out: Tensor) -> Tensor:
-        """Writes those of z into ``out`` [C, 4P + 2]; their energies [C]."""
+        """Write the states of z into ``out`` [C, 4P + 2] and return their energies [C]."""
         velocity = mass.velocity(z.r)
         energy = mass.kinetic(z.r, velocity) - z.value
-        torch.cat([z.theta, z.gradient, z.r, velocity, z.value.unsqueeze(1), energy.unsqueeze(1)], 1, out=out)
+        torch.cat(
+            [z.theta, z.gradient, z.r, velocity, z.value.unsqueeze(1), energy.unsqueeze(1)],
+            1,
+            out=out,
+        )
         return energy
 
     @property
@@ -105,29 +120,47 @@ def choices(weights: Tensor, before: Tensor | None, u: Tensor) -> tuple[Tensor, 
     The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀ − H and u [n, A];
     ``before`` is the logarithm of the sum of weights before them, None: there are none."""
     n = len(weights)
-    sums = (weights if before is None else torch.cat([before.unsqueeze(0), weights])).logcumsumexp(0)
+    sums = (weights if before is None else torch.cat([before.unsqueeze(0), weights])).logcumsumexp(
+        0
+    )
     take = u < (weights - sums[-n:]).exp()
     return (take * _places(n, u.device)).amax(0) - 1, sums[-1]
 
 
 def subtree(
-    model: LogJoint, batch: Seen, mass: Mass, eps: float, edge: Tensor, energy: Tensor, size: int, u: Tensor
+    model: LogJoint,
+    batch: Seen,
+    mass: Mass,
+    eps: float,
+    edge: Tensor,
+    energy: Tensor,
+    size: int,
+    u: Tensor,
 ) -> Subtree:
-    """``size`` = 2^j steps from the edge (rows of States) of trees that began at energy H₀ [A]; u [size, A] uniform.
+    """Take ``size`` = 2^j steps from the edge of trees that began at energy H₀ [A].
 
-    Every aligned subtree of 2, 4, … states is checked for a U-turn when its last state is reached: those of up to
-    ``BLOCK`` states by their Gram matrix; of longer ones that are not yet full only ends and sum are kept, j of each.
+    The edge has rows of States; u [size, A] is uniform.  Every aligned subtree of 2, 4, …
+    states is checked for a U-turn when its last state is reached: subtrees of up to
+    ``BLOCK`` states by their Gram matrix; for longer ones that are not yet full only ends
+    and sum are kept, j of each.
 
-    Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion."""
-    A, z = len(energy), States(edge).phase()
+    Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion.
+    """
+    A = len(energy)
+    z = States(edge).phase()
     rows = every = torch.arange(A, device=energy.device)
     alive = torch.ones_like(every, dtype=torch.bool)
-    diverging, n_steps, rates = torch.zeros_like(alive), torch.zeros_like(every), torch.zeros_like(energy)
-    last, chosen, together = edge, edge, 0  # steps that all took are counted once
+    diverging = torch.zeros_like(alive)
+    n_steps = torch.zeros_like(every)
+    rates = torch.zeros_like(energy)
+    last = edge
+    chosen = edge
+    together = 0  # steps that all took are counted once
     log_weight: Tensor | None = None
     waiting: list[Stretch] = []  # the subtrees that are not yet full, outermost first
     for begin in range(0, size, BLOCK):
-        held = edge.new_empty(min(size, BLOCK), *edge.shape)  # [n, A, 4P + 2]; rubbish where not alive
+        # [n, A, 4P + 2]; rubbish where not alive
+        held = edge.new_empty(min(size, BLOCK), *edge.shape)
         errors: list[Tensor] = []
         for i, now in enumerate(held):
             if rows.shape[0] == A:
@@ -142,10 +175,12 @@ def subtree(
                 error[rows] = energy_error(States.of(z, mass, found), energy[rows])
                 now.index_copy_(0, rows, found)
             errors.append(error)
-            last, far = now, float(error.max()) > DIVERGENT
+            last = now
+            far = float(error.max()) > DIVERGENT
             if far:
                 lost = error > DIVERGENT
-                diverging, alive = diverging | (alive & lost), alive & ~lost
+                diverging = diverging | (alive & lost)
+                alive = alive & ~lost
             if i & 1:
                 alive = alive & ~stretch_turns(States(held[i - (i & ~(i + 1)) : i + 1]).momentum)
             if far or i & 1:
@@ -155,11 +190,16 @@ def subtree(
         error = torch.stack(errors)  # [n, A], fewer where none is alive
         rates += acceptance(error).sum(0)
         if size == 1:  # there is no choice
-            chosen, log_weight = last, -errors[0]
+            chosen = last
+            log_weight = -errors[0]
         else:
             which, log_weight = choices(-error, log_weight, u[begin : begin + len(errors)])
-            picked = held.flatten(0, 1).index_select(0, torch.add(every, which.clamp(min=0), alpha=A))
-            chosen = picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
+            picked = held.flatten(0, 1).index_select(
+                0, torch.add(every, which.clamp(min=0), alpha=A)
+            )
+            chosen = (
+                picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
+            )
         momenta = States(held).momentum  # [n, A, 2, P]
         stretch = Stretch(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
         if size > BLOCK:  # only the ends are kept
@@ -168,46 +208,66 @@ def subtree(
         while bits & 1:
             before = waiting.pop()
             alive = alive & ~merged_turns(before, stretch)
-            stretch, bits = join_stretches(before, stretch), bits >> 1
+            stretch = join_stretches(before, stretch)
+            bits = bits >> 1
         waiting.append(stretch)
         if begin:
             rows = alive.nonzero().flatten()
         if rows.shape[0] == 0:
             break
     assert log_weight is not None
-    return Subtree(waiting[0], last, log_weight, chosen, rates, n_steps + together, diverging, alive)
+    return Subtree(
+        waiting[0], last, log_weight, chosen, rates, n_steps + together, diverging, alive
+    )
 
 
 def no_u_turn(
-    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, max_depth: int, generator: torch.Generator
+    model: LogJoint,
+    batch: Seen,
+    mass: Mass,
+    eps: float,
+    z: Phase,
+    max_depth: int,
+    generator: torch.Generator,
 ) -> Draw:
     """A draw for each chain from the states of a trajectory that doubles until it turns.
 
     A new half is taken for the next state with probability min(1, w_new/w_old).
 
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
-    like, C = z.value, len(z.theta)
-    drawn, rho = like.new_empty(C, 4 * z.theta.shape[1] + 2), z.r
+    like = z.value
+    C = len(z.theta)
+    drawn = like.new_empty(C, 4 * z.theta.shape[1] + 2)
+    rho = z.r
     energy = States.of(z, mass, drawn)
-    edges = torch.cat([drawn, drawn])  # [2C, 4P + 2], backwards, forwards: backwards is forwards with r flipped
+    # [2C, 4P + 2], backwards, forwards: backwards is forwards with r flipped
+    edges = torch.cat([drawn, drawn])
     States(edges[:C]).momentum.neg_()
-    log_weight, rates = torch.zeros_like(like), torch.zeros_like(like)
-    n_steps, depth = torch.zeros_like(like, dtype=torch.long), torch.zeros_like(like, dtype=torch.long)
+    log_weight = torch.zeros_like(like)
+    rates = torch.zeros_like(like)
+    n_steps = torch.zeros_like(like, dtype=torch.long)
+    depth = torch.zeros_like(like, dtype=torch.long)
     diverging = torch.zeros_like(like, dtype=torch.bool)
     rows = torch.arange(C, device=like.device)  # of the chains whose trajectories go on [A]
     for j in range(max_depth):
         u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
         u = u if rows.shape[0] == C else u[:, rows]
-        forwards, accept = u[0] < 0.5, u[1]
+        forwards = u[0] < 0.5
+        accept = u[1]
         time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
         side = torch.add(rows, forwards, alpha=C)  # of ``edges``
         near = edges.index_select(0, side)
         far = States(edges).momentum.index_select(0, torch.add(rows, ~forwards, alpha=C))
         new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
-        old_rho, old_weight = time * rows_of(rho, rows), rows_of(log_weight, rows)
-        going = new.valid & ~merged_turns(Stretch(-far, States(near).momentum, old_rho), new.stretch)
+        old_rho = time * rows_of(rho, rows)
+        old_weight = rows_of(log_weight, rows)
+        going = new.valid & ~merged_turns(
+            Stretch(-far, States(near).momentum, old_rho), new.stretch
+        )
         take = new.valid & (accept < (new.log_weight - old_weight).exp())
-        drawn = with_rows(drawn, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(drawn, rows)))
+        drawn = with_rows(
+            drawn, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(drawn, rows))
+        )
         add_rows(rates, rows, new.rates)
         add_rows(n_steps, rows, new.n_steps)
         add_rows(depth, rows, new.valid)

@@ -1,4 +1,7 @@
-"""Whether trajectories turn: all inner products that a check needs come from one Gram matrix, and one product sums them."""
+"""U-turn checks of trajectories from one Gram matrix of inner products.
+
+All inner products that a check needs come from it, and one product sums them.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,18 @@ from functools import cache
 import torch
 from torch import Tensor
 
-Check = tuple[tuple[int, ...], int]  # Σ_k r_k of these momenta, with this velocity: no more than 0 is a turn
+# Σ_k r_k of these momenta, with this velocity: no more than 0 is a turn
+Check = tuple[tuple[int, ...], int]
 
 # Of (ρ_a, ρ_b, first of b, last of a) with the velocities at (first of a, last of b, first of b, last of a).
-MERGED: tuple[Check, ...] = (((0, 1), 0), ((0, 1), 1), ((0, 2), 0), ((0, 2), 2), ((1, 3), 3), ((1, 3), 1))
+MERGED: tuple[Check, ...] = (
+    ((0, 1), 0),
+    ((0, 1), 1),
+    ((0, 2), 0),
+    ((0, 2), 2),
+    ((1, 3), 3),
+    ((1, 3), 1),
+)
 
 
 @dataclass(frozen=True)
@@ -25,11 +36,17 @@ class Stretch:
 
 @cache
 def checks_of(n: int) -> tuple[Check, ...]:
-    """What is asked when the last of n = 2^k states is reached: of each stretch of 2, 4, … n states that ends there,
-    and of each half of it with the nearest state of the other (Stan's checks), its sum with the velocities at both ends."""
+    """U-turn checks to make when the last of n = 2^k states is reached.
+
+    They are, for each stretch of 2, 4, … n states that ends there, and for each half of it
+    with the nearest state of the other (Stan's checks), its sum with the velocities at both
+    ends.
+    """
     asked: dict[Check, None] = {}  # two states are their halves: asked once
     for size in (2**k for k in range(1, n.bit_length())):
-        a, m, b = n - size, n - size // 2, n - 1
+        a = n - size
+        m = n - size // 2
+        b = n - 1
         for start, stop in ((a, b), (a, m), (m - 1, b)):
             inside = tuple(range(start, stop + 1))
             asked |= {(inside, start): None, (inside, stop): None}
@@ -39,29 +56,37 @@ def checks_of(n: int) -> tuple[Check, ...]:
 @cache
 def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes the checks."""
-    found = [[[float(k in momenta and end == v) for momenta, v in checks] for end in range(n)] for k in range(n)]
+    found = [
+        [[float(k in momenta and end == v) for momenta, v in checks] for end in range(n)]
+        for k in range(n)
+    ]
     return torch.tensor(found, dtype=dtype, device=device).flatten(0, 1)
 
 
 def has_turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
-    """Whether any check fails; momenta and velocities [A, n, P] -> [A]."""
+    """True if any check fails; momenta and velocities [A, n, P] -> [A]."""
     gram = torch.bmm(r, velocity.transpose(1, 2))  # [A, n, n]
     asked = gram.flatten(1) @ summing(gram.shape[1], checks, gram.dtype, gram.device)
     return (asked <= 0).any(1)
 
 
 def stretch_turns(momenta: Tensor) -> Tensor:
-    """Whether one of the aligned stretches that end at the last of n = 2^k states turns; r and M⁻¹r [n, A, 2, P] -> [A].
+    """True if an aligned stretch that ends at the last of n = 2^k states turns.
 
-    A stretch with momenta summing to ρ turns where rᵀM⁻¹ρ ≤ 0 at one of its ends.
+    r and M⁻¹r [n, A, 2, P] -> [A].  A stretch with momenta summing to ρ turns if rᵀM⁻¹ρ ≤ 0
+    at one of its ends.
 
-    Source: Betancourt (2017), section A.4.2."""
+    Source: Betancourt (2017), section A.4.2.
+    """
     r, velocity = momenta.transpose(0, 1).unbind(2)  # [A, n, P] each
     return has_turned(r, velocity, checks_of(len(momenta)))
 
 
 def merged_turns(a: Stretch, b: Stretch) -> Tensor:
-    """Whether the union of two stretches, a before b, turns, or either with the other's nearest state, [A]."""
+    """True if the union of two stretches, a before b, turns [A].
+
+    Also true if either stretch with the nearest state of the other turns.
+    """
     r = torch.stack([a.rho, b.rho, b.first[:, 0], a.last[:, 0]], 1)  # [A, 4, P]
     velocity = torch.stack([a.first[:, 1], b.last[:, 1], b.first[:, 1], a.last[:, 1]], 1)
     return has_turned(r, velocity, MERGED)

@@ -41,13 +41,15 @@ class HamiltonianChains(Chains):
 
 
 class WarmUp(BaseModel):
-    """Keys of samplers whose step size and masses are learnt in warm-up, from all chains together.
+    """Keys of samplers that learn step size and masses in warm-up, from all chains together.
 
-    After warm-up nothing is learnt, so that what is kept comes from one fixed kernel.  With ``collapse`` trajectories move θ₋,
-    what a model does not integrate out, under log p(θ₋, y); after each step the others are drawn from p(w | θ₋, y), so that
-    θ = (θ₋, w) are draws of the same posterior, without the stiffest of its directions in the way.
+    After warm-up nothing is learned, so the kept states come from one fixed kernel.  With
+    ``collapse`` trajectories move θ₋, the parameters that a model does not integrate out,
+    under log p(θ₋, y); after each step the others are drawn from p(w | θ₋, y), so θ = (θ₋,
+    w) are draws of the same posterior, without the stiffest of its directions in the way.
 
-    Source: Liu (1994), for what is integrated out."""
+    Source: Liu (1994), for what is integrated out.
+    """
 
     before: ClassVar[dict[str, object]] = {"collapse": "none"}
     chains: PositiveInt
@@ -56,18 +58,24 @@ class WarmUp(BaseModel):
     step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     mass: Shape  # M⁻¹: identity, or the covariance of the chains, its diagonal or dense
-    collapse: Literal["none", "last_layer"]  # what is integrated out of the trajectories, and drawn after each
+    # what is integrated out of the trajectories, and drawn after each
+    collapse: Literal["none", "last_layer"]
 
     def asked_by_keys(self) -> dict[str, str]:
         return {"collapsible": "collapse"} if self.collapse != "none" else {}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        return ("collapse=last_layer", "collapse=none") if self.collapse != "none" and target != "real" else None
+        return (
+            ("collapse=last_layer", "collapse=none")
+            if self.collapse != "none" and target != "real"
+            else None
+        )
 
     def integrate_out(self, model: LogJoint) -> Collapsed | None:
-        """The density of what the model does not integrate out; None: nothing is.
+        """Density of the parameters that are not integrated out; None if all parameters are moved.
 
-        Raises Misfit where the model cannot integrate out what ``collapse`` says of these data."""
+        Raises Misfit if the model cannot integrate out what ``collapse`` says for these data.
+        """
         if self.collapse == "none":
             return None
         assert isinstance(model, Collapsible)
@@ -78,25 +86,32 @@ class WarmUp(BaseModel):
         return self.integrate_out(model) or model
 
     def moving(self, model: LogJoint, theta: Tensor) -> Tensor:
-        """What trajectories move of θ [C, P]."""
+        """The part of θ [C, P] that trajectories move."""
         collapsed = self.integrate_out(model)
         return theta if collapsed is None else collapsed.rest(theta)
 
     def begin(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
         """The state before the first step."""
         state = init_chains(model, problem, sees, self.chains, rng)
-        batch, target = first_batch(problem, sees, rng), self.target(model)
+        batch = first_batch(problem, sees, rng)
+        target = self.target(model)
         theta = self.moving(model, state.theta)
         value, gradient = value_and_gradient(target, theta, batch)  # [C], [C, P']
-        ones, dense = theta.new_ones(theta.shape[1]), self.mass == "dense"
+        ones = theta.new_ones(theta.shape[1])
+        dense = self.mass == "dense"
         unit = Mass.of(torch.diag(ones) if dense else ones)
-        tuning = Tuning(self.step_size, unit, DualAveraging.around(self.step_size), Scatter.none(theta, dense))
+        tuning = Tuning(
+            self.step_size, unit, DualAveraging.around(self.step_size), Scatter.none(theta, dense)
+        )
         divergences = torch.zeros((), device=theta.device, dtype=torch.long)
-        return HamiltonianChains(**vars(state), value=value, gradient=gradient, tuning=tuning, divergences=divergences)
+        return HamiltonianChains(
+            **vars(state), value=value, gradient=gradient, tuning=tuning, divergences=divergences
+        )
 
     def ready(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
-        """Where the chains are, with fresh momenta r ~ N(0, M), and the tuning with which to go on."""
-        target, tuning = self.target(state.model), state.tuning
+        """Positions of the chains with fresh momenta r ~ N(0, M), and the tuning to continue with."""
+        target = self.target(state.model)
+        tuning = state.tuning
         theta = self.moving(state.model, state.theta)
         z = Phase(theta, theta, state.value, state.gradient)
         if state.t == 0 and self.warmup > 0:
@@ -105,14 +120,22 @@ class WarmUp(BaseModel):
         return replace(z, r=tuning.mass.momentum(theta, rng.noise)), tuning
 
     def learnt(
-        self, tuning: Tuning, state: HamiltonianChains, batch: Seen, z: Phase, rate: Tensor | float, rng: Rng
+        self,
+        tuning: Tuning,
+        state: HamiltonianChains,
+        batch: Seen,
+        z: Phase,
+        rate: Tensor | float,
+        rng: Rng,
     ) -> Tuning:
         """The tuning after a step from ``state`` to z that had this acceptance rate; the same after warm-up."""
         step = state.t + 1
         if step > self.warmup:
             return tuning
         averaging = tuning.averaging.learnt(float(rate), self.target_acceptance)
-        tuning = replace(tuning, averaging=averaging, step_size=check_step_size(math.exp(averaging.log_step)))
+        tuning = replace(
+            tuning, averaging=averaging, step_size=check_step_size(math.exp(averaging.log_step))
+        )
         initial, ends = windows(self.warmup)
         if self.mass != "identity" and ends and initial < step <= ends[-1]:
             tuning = replace(tuning, scatter=tuning.scatter.with_states(z.theta))
@@ -120,7 +143,12 @@ class WarmUp(BaseModel):
                 mass = Mass.of(tuning.scatter.covariance())
                 eps = math.exp(averaging.log_average)
                 eps = reasonable_step(self.target(state.model), batch, mass, eps, z, rng.noise)
-                return Tuning(eps, mass, DualAveraging.around(eps), Scatter.none(z.theta, self.mass == "dense"))
+                return Tuning(
+                    eps,
+                    mass,
+                    DualAveraging.around(eps),
+                    Scatter.none(z.theta, self.mass == "dense"),
+                )
         if step == self.warmup:
             return replace(tuning, step_size=check_step_size(math.exp(averaging.log_average)))
         return tuning
@@ -140,8 +168,11 @@ class WarmUp(BaseModel):
         if state.t >= self.warmup:
             divergences = divergences + diverging.sum()
         stats = {"lp": z.value, "diverging": diverging, **stats}
-        state = replace(state, value=z.value, gradient=z.gradient, tuning=tuning, divergences=divergences)
-        collapsed, theta = self.integrate_out(state.model), z.theta
+        state = replace(
+            state, value=z.value, gradient=z.gradient, tuning=tuning, divergences=divergences
+        )
+        collapsed = self.integrate_out(state.model)
+        theta = z.theta
         if collapsed is not None:
             assert batch is not None  # a model of data
             theta = collapsed.complete(theta, batch, rng.noise)

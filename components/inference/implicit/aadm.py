@@ -14,25 +14,35 @@ Alpha = Annotated[float, Field(gt=0, le=1)]
 
 @register("inference", "aadm")
 class AADM(Replicable):
-    """Adversarial α-divergence minimisation (AADM): an implicit posterior over a network's weights, made by a generator.
+    """Adversarial α-divergence minimisation (AADM): an implicit posterior over weights.
 
-        L_α(φ) = N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ_k)^α − β KL(q_φ ‖ p),   θ_k = f_φ(ε_k),  ε_k ~ N(μ, diag σ²)
-        KL(q ‖ p) = E_q[T(θ̃) + log r(θ) − log p(θ)],   max_T E_q[log σ(T(θ̃))] + E_{N(0, I)}[log(1 − σ(T(θ̃)))]
+        L_α(φ) = N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ_k)^α − β KL(q_φ ‖ p)
+        θ_k = f_φ(ε_k),  ε_k ~ N(μ, diag σ²)
+        KL(q ‖ p) = E_q[T(θ̃) + log r(θ) − log p(θ)]
+        max_T E_q[log σ(T(θ̃))] + E_{N(0, I)}[log(1 − σ(T(θ̃)))]
 
-    r is the Gaussian with the means and variances of the K draws, θ̃ the draws standardised by it (adaptive contrast); β
-    rises from 0 to 1 in ``warmup`` steps.  Generator, noise and σ² of the labels follow one Adam, the discriminator T another.
-    α → 0 is ``avb``.  ``discriminator: none`` leaves T out: the entropy of r alone, against which T's worth can be judged.
-    ``rows: own`` draws K weights for each row, as the published experiments did.  L_α bounds nothing, and where ε has fewer
-    dimensions than θ the KL is infinite: Info says ``objective``, and ``discriminator_loss`` (2 log 2 is chance, near 0 T sees
-    a difference that its value no longer measures).  θ [K, P], or [K·B, P] of rows' own.
+    The posterior of the network's weights is made by a generator.  r is the Gaussian with
+    the means and variances of the K draws, θ̃ the draws standardised by it (adaptive
+    contrast); β rises from 0 to 1 in ``warmup`` steps.  Generator, noise and σ² of the
+    labels follow one Adam, the discriminator T another.  α → 0 is ``avb``.
+    ``discriminator: none`` omits T: only the entropy of r remains, as a baseline for the
+    value of T.  ``rows: own`` draws K weights for each row, as the published experiments
+    did.  L_α is not a bound, and if ε has fewer dimensions than θ the KL is infinite: Info
+    says ``objective``, and ``discriminator_loss`` (2 log 2 is chance; near 0 T sees a
+    difference that its value no longer measures).  θ [K, P], or [K·B, P] with
+    ``rows: own``.
 
-    ``alphas`` learns a posterior for each of several α at once, beside each other as replicates are (``side_by_side=true``):
-    from the same starts, batches and noise, as runs of each α would.  Scores and information are then of each,
-    ``log_likelihood/0.5``; ``alpha`` is not asked.
+    ``alphas`` learns a posterior for each of several α in parallel, as replicates are
+    (``side_by_side=true``): from the same starts, batches and noise as separate runs of
+    each α.  Scores and information are then per α, ``log_likelihood/0.5``; ``alpha`` is not
+    used.
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (8), (14) to (16), (27) and (28)."""
+    Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (8), (14) to (16), (27) and
+    (28).
+    """
 
-    before: ClassVar[dict[str, object]] = {"alphas": []}  # what records have that are from before the key
+    # what records have that are from before the key
+    before: ClassVar[dict[str, object]] = {"alphas": []}
     alpha: Alpha
     alphas: list[Alpha]
 

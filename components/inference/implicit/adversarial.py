@@ -1,4 +1,4 @@
-"""What ``aadm`` and ``avb`` share: a generator of weights in training, its discriminator, and one step of both."""
+"""Shared code of ``aadm`` and ``avb``: weight generator, discriminator, and their step."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
     @classmethod
     def _has_moments(cls, n: int) -> int:
         if n < 2:
-            raise ValueError("one draw has no variance to match; set inference.n_samples to 2 or more")
+            raise ValueError(
+                "one draw has no variance to match; set inference.n_samples to 2 or more"
+            )
         return n
 
     @property
@@ -73,12 +75,21 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         return []
 
     def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> AdversarialState:
-        q = Generator(model, self.noise_dim, self.generator_widths, self.initial_std, self.noise_log_variance, rng)
+        q = Generator(
+            model,
+            self.noise_dim,
+            self.generator_widths,
+            self.initial_std,
+            self.noise_log_variance,
+            rng,
+        )
         optimizer = Adam([p for p in q.parameters() if p.requires_grad], self.lr)
         if self.discriminator == "none":
             return AdversarialState(q, optimizer, None, None)
         theta = model.theta.detach()
-        T = leaky_perceptron([len(theta), *self.discriminator_widths, 1], self.initial_std, rng, theta)
+        T = leaky_perceptron(
+            [len(theta), *self.discriminator_widths, 1], self.initial_std, rng, theta
+        )
         return AdversarialState(q, optimizer, T, Adam(T.parameters(), self.discriminator_lr))
 
     def draws(self, n_rows: int) -> int:
@@ -87,8 +98,10 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
 
     def sample(self, q: Generator, batch: Batch, noise: Tensor) -> tuple[Tensor, Tensor]:
         """θ of ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or each row's own [K·B, P]."""
-        K, B = self.n_samples, len(batch.x)
-        network, theta = q.network, q.of(noise)
+        K = self.n_samples
+        B = len(batch.x)
+        network = q.network
+        theta = q.of(noise)
         if self.rows == "shared":
             return theta, network.log_prob(network.outputs(theta, batch.x), batch)
         x = batch.x.expand(K, -1, -1).reshape(K * B, 1, -1)
@@ -114,7 +127,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         beta: float,
         power: float | Tensor,
     ) -> tuple[dict[str, Tensor], Contrast]:
-        """The same of given noise, β and power (a tensor: above 0); T stands still."""
+        """Objective and its parts for given noise, β and power (a tensor: above 0); T is fixed."""
         theta, log_likelihood = self.sample(q, batch, noise)
         found = contrast(theta)
         ratio = 0.0 if T is None else T(found.z_scores).mean()
@@ -123,12 +136,16 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         objective = fit - beta * divergence + q.network.hyperprior()
         return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, found
 
-    def step(self, state: AdversarialState, batch: Batch, rng: Rng) -> tuple[AdversarialState, Info]:
+    def step(
+        self, state: AdversarialState, batch: Batch, rng: Rng
+    ) -> tuple[AdversarialState, Info]:
         terms, found = self.objective(state, batch, rng.noise)
         info = climb_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = found.z_scores.detach()
-            noise = torch.randn(ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device)
+            noise = torch.randn(
+                ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device
+            )
             loss = discrimination(state.discriminator, ours, noise)
             state.discriminator_optimizer.zero_grad()
             loss.backward()

@@ -1,4 +1,7 @@
-"""KL(q ‖ p) of a distribution that has draws alone: moments of the draws, and a discriminator for what they leave out."""
+"""KL(q ‖ p) of a distribution known only by draws: moments and a discriminator.
+
+The moments are taken from the draws; the discriminator covers what the moments omit.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ FEWEST_VARIANCE = 1e-12  # of a weight that all draws agree on
 
 @dataclass(frozen=True)
 class Contrast:
-    """Moments of draws θ [K, P], beside r, the Gaussian with independent coordinates that has them."""
+    """Moments of draws θ [K, P], and the Gaussian r with these moments.
+
+    r has independent coordinates.
+    """
 
     mean: Tensor  # μ [P]
     centred: Tensor  # θ − μ [K, P]
@@ -27,7 +33,10 @@ class Contrast:
         return self.centred * self.variance.rsqrt()
 
     def log_r(self) -> Tensor:
-        """K⁻¹ Σ_k log r(θ_k) = −½ Σ_j (log 2πΣ_jj + 1): exactly so, for the moments are those of the same draws; []."""
+        """Mean log density K⁻¹ Σ_k log r(θ_k) = −½ Σ_j (log 2πΣ_jj + 1) [].
+
+        This is exact, because the moments come from the same draws.
+        """
         return -0.5 * (self.variance.log() + math.log(2 * math.pi) + 1).sum()
 
     def log_prior(self, prior_std: Tensor) -> Tensor:
@@ -45,11 +54,15 @@ def contrast(theta: Tensor) -> Contrast:
 
 
 def kl(found: Contrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
-    """E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16); ``log_ratio`` is the mean of T, 0 where there is none."""
+    """KL estimate E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16).
+
+    ``log_ratio`` is the mean of T, 0 if there is no T.
+    """
     return log_ratio + found.log_r() - found.log_prior(prior_std)
 
 
 def discrimination(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
     """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two apart."""
-    told, taken = discriminator(torch.cat([ours, noise])).split([len(ours), len(noise)])  # one pass for both
+    # one pass for both
+    told, taken = discriminator(torch.cat([ours, noise])).split([len(ours), len(noise)])
     return F.softplus(-told).mean() + F.softplus(taken).mean()

@@ -12,17 +12,25 @@ from components.inference.variational.mean_field_vi import WeightNetwork
 from components.models.latent.perceptron import Perceptron
 
 
-def leaky_perceptron(sizes: Sequence[int], initial_std: float, rng: Rng, like: Tensor) -> Perceptron:
-    """What a generator and its discriminator are: leaky ReLUs of slope 0.2, weights and biases that begin as N(0, s²).
+def leaky_perceptron(
+    sizes: Sequence[int], initial_std: float, rng: Rng, like: Tensor
+) -> Perceptron:
+    """Perceptron of generators and discriminators, with leaky ReLUs of slope 0.2.
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), section 6, and its code for the start."""
+    Weights and biases start as draws from N(0, s²).
+
+    Source: Rodríguez Santana and Hernández-Lobato (2020), section 6, and its code for the
+    start.
+    """
     return Perceptron(sizes, "leaky_relu", rng, initial_std).to(like)
 
 
 class Generator(nn.Module):
-    """q(θ): θ = f_φ(ε), ε ~ N(μ, diag σ²) [D], f_φ a perceptron, μ and log σ² learned beside it (eq. 6, section 4.3).
+    """Implicit distribution q(θ): θ = f_φ(ε), ε ~ N(μ, diag σ²) [D], f_φ a perceptron.
 
-    Where D is below the number of weights θ lies on a surface of dimension D and q has no density."""
+    μ and log σ² are learned together with f_φ (eq. 6, section 4.3).  If D is below the
+    number of weights, θ lies on a surface of dimension D and q has no density.
+    """
 
     network: WeightNetwork
 
@@ -50,7 +58,9 @@ class Generator(nn.Module):
 
     def of(self, noise: Tensor) -> Tensor:
         """θ [n, P] of ``noise``."""
-        theta: Tensor = self.body(torch.addcmul(self.noise_mean, (0.5 * self.noise_log_variance).exp(), noise))
+        theta: Tensor = self.body(
+            torch.addcmul(self.noise_mean, (0.5 * self.noise_log_variance).exp(), noise)
+        )
         return theta
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:

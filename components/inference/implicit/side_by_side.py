@@ -36,13 +36,18 @@ class SideBySideState:
     t: int = 0
 
 
-class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, SideBySideState]):
-    """Steps of L = R V generators and their discriminators at once, each on the batch and with the noise of its own replicate,
-    of which the V powers (1 where ``powers`` names none) are neighbours: l = r V + v.
+class AdversarialSideBySide(
+    Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, SideBySideState]
+):
+    """Joint steps of L = R V generators and their discriminators, one per replicate and power.
 
-    What is climbed is Σ_l L_l(φ_l), whose gradient in φ_l is that of L_l, and Adam moves every number by itself: those that
-    are side by side are those that follow each other, up to rounding.  θ [L, K, P]; the terms of the objective and the
-    discriminator's loss [R], with several powers under ``name/variant``."""
+    Each uses the batch and the noise of its own replicate; the V powers of a replicate (1
+    if ``powers`` names none) are neighbours: l = r V + v.  The ascended objective is Σ_l
+    L_l(φ_l); its gradient in φ_l is the gradient of L_l, and Adam treats every number
+    independently, so training in parallel equals sequential training up to rounding.  θ
+    [L, K, P]; the terms of the objective and the discriminator's loss [R], with several
+    powers under ``name/variant``.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
@@ -50,36 +55,46 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
 
     one: Adversarial  # what is done of each
 
-    def init(self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng) -> SideBySideState:
-        one, V = self.one, self.n_variants
+    def init(
+        self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng
+    ) -> SideBySideState:
+        one = self.one
+        V = self.n_variants
         each = enumerate(zip(model, problem.splits, strict=True))
-        alone = [state for r, of in each for state in [one.init(*of, rng.of(r))] * V]  # copied when they are stacked
+        # copied when they are stacked
+        alone = [state for r, of in each for state in [one.init(*of, rng.of(r))] * V]
         q = Stacked([state.q for state in alone])
         optimizer = Adam(q.trainable_parameters(), one.lr)
         judges = [state.discriminator for state in alone if state.discriminator is not None]
         if not judges:
             return SideBySideState(q, optimizer, None, None)
         T = Stacked(judges)
-        return SideBySideState(q, optimizer, T, Adam(T.trainable_parameters(), one.discriminator_lr))
+        return SideBySideState(
+            q, optimizer, T, Adam(T.trainable_parameters(), one.discriminator_lr)
+        )
 
     @property
     def n_variants(self) -> int:
         return len(self.one.powers) or 1
 
     def lanes(self, of: Sequence[Tensor] | Tensor) -> Tensor:
-        """What the R replicates have, [R, …], as the L have it, [L, …]."""
+        """Repeat data of the R replicates, [R, …], for the L generators, [L, …]."""
         each = of if isinstance(of, Tensor) else torch.stack(list(of))
         return each.repeat_interleave(self.n_variants, 0) if self.n_variants > 1 else each
 
     def powers(self, like: Tensor) -> Tensor:
-        """Of each [L], where they differ; ``like`` [R, …]."""
+        """Powers of the L generators [L], if they differ; ``like`` [R, …]."""
         each = torch.tensor(self.one.powers, dtype=like.dtype, device=like.device)
         return each.repeat(len(like))
 
-    def terms(self, state: SideBySideState, batch: Batches, noise: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    def terms(
+        self, state: SideBySideState, batch: Batches, noise: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor]:
         """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K, P]; of ``noise`` [L, K, D]."""
         one = self.one
-        q, discriminator, beta = state.q, state.discriminator, risen(state.t, one.warmup)
+        q = state.q
+        discriminator = state.discriminator
+        beta = risen(state.t, one.warmup)
 
         def of_one(
             values: dict[str, Tensor],
@@ -96,7 +111,8 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
                 return value
 
             def score_draws(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
-                shown, judge = Batch(x, y, mask, batch.scale), T if discriminator is not None else None
+                shown = Batch(x, y, mask, batch.scale)
+                judge = T if discriminator is not None else None
                 terms, contrast = one.terms(q, judge, shown, noise, beta, power)
                 return terms, contrast.z_scores
 
@@ -110,7 +126,9 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         found = mapped(q.parameters_by_name(), still, *rows, noise, power)
         return found
 
-    def step(self, state: SideBySideState, batch: Batches, rng: Rng) -> tuple[SideBySideState, Info]:
+    def step(
+        self, state: SideBySideState, batch: Batches, rng: Rng
+    ) -> tuple[SideBySideState, Info]:
         one = self.one
         streams = [rng.of(r).noise for r in range(len(batch.x))]
         noise = self.lanes([state.q.one.noise(one.draws(batch.n_rows), g) for g in streams])
@@ -119,7 +137,10 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         info = {name: value.detach() for name, value in terms.items()}
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = ours.detach()
-            each = [torch.randn(ours.shape[1:], generator=g, dtype=ours.dtype, device=ours.device) for g in streams]
+            each = [
+                torch.randn(ours.shape[1:], generator=g, dtype=ours.dtype, device=ours.device)
+                for g in streams
+            ]
             T = state.discriminator
 
             def of_one(values: dict[str, Tensor], ours: Tensor, noise: Tensor) -> Tensor:
@@ -134,26 +155,35 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         return self.one.variants()
 
     def describe(self, info: dict[str, Tensor]) -> Info:
-        """Of the replicates [R], by variant where there are several."""
+        """Information of the replicates [R], by variant if there are several."""
         names = self.variants()
         if not names:
             return info
-        each = {name: value.unflatten(0, (-1, len(names))).unbind(1) for name, value in info.items()}
-        return {f"{name}/{v}": value for name, of in each.items() for v, value in zip(names, of, strict=True)}
+        each = {
+            name: value.unflatten(0, (-1, len(names))).unbind(1) for name, value in info.items()
+        }
+        return {
+            f"{name}/{v}": value
+            for name, of in each.items()
+            for v, value in zip(names, of, strict=True)
+        }
 
     def posterior(self, state: SideBySideState) -> tuple[MeanFieldPosterior | Variants, ...]:
         each = [
-            MeanFieldPosterior(frozen(state.q.module(at)), self.one.n_predict) for at in range(len(state.q.values[0]))
+            MeanFieldPosterior(frozen(state.q.module(at)), self.one.n_predict)
+            for at in range(len(state.q.values[0]))
         ]
         names = self.variants()
         if not names:
             return tuple(each)
         starts = range(0, len(each), len(names))
-        return tuple(Variants(dict(zip(names, each[at : at + len(names)], strict=True))) for at in starts)
+        return tuple(
+            Variants(dict(zip(names, each[at : at + len(names)], strict=True))) for at in starts
+        )
 
 
 class Replicable(Adversarial):
-    """An adversarial posterior whose replicates can be trained one after the other and side by side."""
+    """An adversarial posterior with replicates trained sequentially or in parallel."""
 
     def side_by_side(self) -> AdversarialSideBySide:
         return AdversarialSideBySide(name=self.name, one=self)

@@ -25,19 +25,24 @@ class _Read(nn.Module, Generic[N]):
 
 
 class Stacked(nn.Module, Generic[N]):
-    """R modules whose parameters are those of one with a leading dimension, [R, …]; what else they hold they have in common.
+    """R modules of one architecture with parameters stacked along a leading dimension, [R, …].
 
-    No operation mixes them: each function of a module is mapped over R by ``torch.func.vmap``, and what the R results are
-    summed to has R gradients that know nothing of each other."""
+    All other data of the modules are shared.  No operation mixes the modules: each function
+    of a module is mapped over R by ``torch.func.vmap``, and a sum over the R results has R
+    independent gradients.
+    """
 
     def __init__(self, modules: Sequence[N]):
         super().__init__()
         first = modules[0]
-        self._one = [_Read(copy.deepcopy(first))]  # in a list: its parameters are no parameters of this one
+        # in a list: its parameters are no parameters of this one
+        self._one = [_Read(copy.deepcopy(first))]
         self.names = [f"one.{name}" for name, _ in first.named_parameters()]
         each = [list(module.parameters()) for module in modules]
         self.values = nn.ParameterList(
-            nn.Parameter(torch.stack([p.detach() for p in same]), requires_grad=same[0].requires_grad)
+            nn.Parameter(
+                torch.stack([p.detach() for p in same]), requires_grad=same[0].requires_grad
+            )
             for same in zip(*each, strict=True)
         )
 
@@ -52,7 +57,10 @@ class Stacked(nn.Module, Generic[N]):
 
     def parameters_by_name(self, *, still: bool = False) -> dict[str, Tensor]:
         """All parameters [R, …] by name; ``still``: no gradient passes through them."""
-        return {name: p.detach() if still else p for name, p in zip(self.names, self.values, strict=True)}
+        return {
+            name: p.detach() if still else p
+            for name, p in zip(self.names, self.values, strict=True)
+        }
 
     def read(self, values: dict[str, Tensor], f: Callable[[N], F]) -> F:
         """f of one module that has these parameters."""
@@ -63,6 +71,7 @@ class Stacked(nn.Module, Generic[N]):
         """A copy of the module of a replicate."""
         alone = copy.deepcopy(self._one[0])
         alone.load_state_dict(
-            alone.state_dict() | {name: p[r] for name, p in self.parameters_by_name(still=True).items()}
+            alone.state_dict()
+            | {name: p[r] for name, p in self.parameters_by_name(still=True).items()}
         )
         return alone.one

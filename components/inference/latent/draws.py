@@ -14,5 +14,7 @@ def sample_latents(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """z = m + s ε of ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""
     m, s = module.encode(batch)
-    noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device)
+    noise = torch.randn(
+        n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device
+    )
     return m + s * noise.to(m.device), m, s

@@ -32,7 +32,9 @@ class FittingByDraws(Fitting[LatentVariable[RowBatch]]):
     eps: float  # step size in units of s(x)
 
 
-def joint_field(module: LatentVariable[RowBatch], batch: RowBatch, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def joint_field(
+    module: LatentVariable[RowBatch], batch: RowBatch, z: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """log p(x, z) [S, B] twice, as what goes with a draw and as its density, and its gradient [S, B, D]."""
     with torch.enable_grad():
         z = z.detach().requires_grad_()
@@ -73,20 +75,32 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng) -> FittingByDraws:
+    def init(
+        self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
+    ) -> FittingByDraws:
         optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
         return FittingByDraws(module=model, optimizer=optimizer, gradient=None, eps=self.step_size)
 
     def gradient(
-        self, module: LatentVariable[RowBatch], batch: RowBatch, eps: float, generator: torch.Generator
+        self,
+        module: LatentVariable[RowBatch],
+        batch: RowBatch,
+        eps: float,
+        generator: torch.Generator,
     ) -> tuple[list[Tensor | None], Info]:
-        """Of every parameter, for the whole data set, and what is said of it."""
-        parameters, weight = list(module.parameters()), batch.scale / self.n_samples
+        """Gradient of every parameter, for the whole data set, and Info about it."""
+        parameters = list(module.parameters())
+        weight = batch.scale / self.n_samples
         start, m, s = sample_latents(module, batch, self.n_samples, generator)
-        z, rates = start.detach(), []
+        z = start.detach()
+        rates = []
         for _ in range(self.improve_steps):
             z, _, rate = transition(
-                lambda at: joint_field(module, batch, at), z, eps * s.detach(), self.leapfrog_steps, generator
+                lambda at: joint_field(module, batch, at),
+                z,
+                eps * s.detach(),
+                self.leapfrog_steps,
+                generator,
             )
             rates.append(rate.mean())
         joint = weight * module.log_joint(batch, z).sum()
@@ -94,16 +108,24 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
         elbo = weight * (module.log_joint(batch, start) - log_normal(start, m, s)).sum()
         rest = [p for p, g in zip(parameters, of_model, strict=True) if g is None]
         of_guide = iter(torch.autograd.grad(elbo, rest, allow_unused=True))
-        info = {"elbo": elbo.detach(), "log_joint": joint.detach(), "acceptance": torch.stack(rates).mean()}
+        info = {
+            "elbo": elbo.detach(),
+            "log_joint": joint.detach(),
+            "acceptance": torch.stack(rates).mean(),
+        }
         return [next(of_guide) if g is None else g for g in of_model], info
 
     def step(self, state: FittingByDraws, batch: RowBatch, rng: Rng) -> tuple[FittingByDraws, Info]:
         found, info = self.gradient(state.module, batch, state.eps, rng.noise)
         norm = climb(state.module.parameters(), found, batch.scale * batch.n_rows, state.optimizer)
         if not torch.isfinite(norm):
-            raise NumericalTrouble("the model has left the finite numbers", "lower inference.lr or inference.step_size")
+            raise NumericalTrouble(
+                "the model has left the finite numbers", "lower inference.lr or inference.step_size"
+            )
         info |= {"step_size": torch.tensor(state.eps), "grad_norm": norm}
-        return replace(state, eps=adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)), info
+        return replace(
+            state, eps=adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)
+        ), info
 
     def posterior(self, state: FittingByDraws) -> LatentPosterior:
         return LatentPosterior(state.module)

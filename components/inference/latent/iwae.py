@@ -26,7 +26,11 @@ Way = Literal["reparam", "dreg"]
 
 
 def weighed(
-    module: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, gradient: Way, generator: torch.Generator
+    module: LatentVariable[RowBatch],
+    batch: RowBatch,
+    n_samples: int,
+    gradient: Way,
+    generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
     """log w [K, B], and what has the gradient of Σ_b L^K_b by the way that is asked for []."""
     z, m, s = sample_latents(module, batch, n_samples, generator)
@@ -42,19 +46,23 @@ def weighed(
 
 @register("inference", "iwae")
 class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLatents]):
-    """Importance-weighted auto-encoder: ascent of the bound of K importance samples on log p(x).
+    """Importance-weighted auto-encoder: ascent of the K-sample importance bound on log p(x).
 
-        L^K_b = E log K⁻¹ Σ_k w_bk,   w_bk = p(x_b, z_bk) / q(z_bk|x_b),   z_bk = m(x_b) + s(x_b) ε_bk
+        L^K_b = E log K⁻¹ Σ_k w_bk,   w_bk = p(x_b, z_bk) / q(z_bk|x_b)
+        z_bk = m(x_b) + s(x_b) ε_bk
         θ, φ ← + lr · Adam(∇ N/B Σ_b L̂^K_b / N)
         reparam   ∇ = Σ_k w̃_k ∇ log w_k,   w̃_k = w_k / Σ_j w_j
-        dreg      of θ the same;  ∇_φ = Σ_k w̃_k² (∂ log w_k / ∂z_k) ∂z_k/∂φ,  log q held still
+        dreg      of θ the same;  ∇_φ = Σ_k w̃_k² (∂ log w_k / ∂z_k) ∂z_k/∂φ,  log q fixed
 
-    L^1 is the ELBO, L^K does not fall with K and tends to log p(x) where weights are bounded.  Both gradients are unbiased, of
-    *its* bound; that of the guide loses its signal as K grows by reparam, and does not by dreg.  z [K, B, D], log w [K, B].
-    Info: ``multi_sample_bound_K`` (K its number) and ``elbo`` beside it, the mean of log w, of the whole data set in nats; the
-    norm of ∇ / N.
+    L^1 is the ELBO; L^K does not decrease with K and tends to log p(x) if weights are
+    bounded.  Both gradients are unbiased, for *their* bound; the gradient of the guide
+    loses its signal as K grows with reparam, and keeps it with dreg.  z [K, B, D], log w
+    [K, B].  Info: ``multi_sample_bound_K`` (K its number) and ``elbo``, the mean of log w,
+    over the whole data set in nats; the norm of ∇ / N.
 
-    Source: Burda, Grosse and Salakhutdinov (2016), eqs. (8), (13), (14); Tucker, Lawson, Gu and Maddison (2019), eq. (8)."""
+    Source: Burda, Grosse and Salakhutdinov (2016), eqs. (8), (13), (14); Tucker, Lawson, Gu
+    and Maddison (2019), eq. (8).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset({"latent_variable"})
@@ -66,11 +74,18 @@ class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLa
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng) -> FittingOfLatents:
-        return Fitting(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum), None)
+    def init(
+        self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
+    ) -> FittingOfLatents:
+        return Fitting(
+            model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum), None
+        )
 
-    def step(self, state: FittingOfLatents, batch: RowBatch, rng: Rng) -> tuple[FittingOfLatents, Info]:
-        K, parameters = self.n_samples, list(state.module.parameters())
+    def step(
+        self, state: FittingOfLatents, batch: RowBatch, rng: Rng
+    ) -> tuple[FittingOfLatents, Info]:
+        K = self.n_samples
+        parameters = list(state.module.parameters())
         log_w, objective = weighed(state.module, batch, K, self.gradient, rng.noise)
         found = torch.autograd.grad(batch.scale * objective, parameters, allow_unused=True)
         norm = climb(parameters, found, batch.scale * batch.n_rows, state.optimizer)

@@ -38,7 +38,9 @@ from components.registry import register
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Decision = Literal["squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"]
+Decision = Literal[
+    "squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"
+]
 
 
 def region_radius(level: float, dim: int, shape: float | None) -> float:
@@ -68,7 +70,7 @@ class ConjugatePosterior:
 
     @property
     def theta_draws(self) -> Tensor:
-        """θ = (β, log σ²), or β alone, of every draw."""
+        """Parameters θ = (β, log σ²), or only β, of every draw."""
         return self.draws.flat
 
     @property
@@ -84,30 +86,45 @@ class ConjugatePosterior:
     def radius(self) -> float:
         """Credible region: (β − m)ᵀΛ(β − m) ≤ radius · s²."""
         return region_radius(
-            self.level, len(self.known_coefficients.m), None if isinstance(self.noise, float) else self.noise[0]
+            self.level,
+            len(self.known_coefficients.m),
+            None if isinstance(self.noise, float) else self.noise[0],
         )
 
     @property
     def model_probabilities(self) -> Tensor:
-        """Of the candidates, equally probable before the data [M]."""
+        """Posterior probabilities of the candidates, equally probable before the data [M]."""
         return model_probabilities(self.log_evidence)
 
     def decisions(self) -> list[dict[str, Any]]:
         """One row per parameter and loss: the Bayes action and its posterior expected loss; one for the choice of model."""
-        belief, rows = samples_of(self.draws), []
+        belief = samples_of(self.draws)
+        rows = []
         for name, loss in self.losses.items():
             action = loss.act(belief)
             costs = loss.expected_loss(action, belief)
             for j, parameter in enumerate(self.draws.names):
                 ends = [float(v) for v in action[..., j].flatten()]
                 rows.append(
-                    {"about": parameter, "loss": name, "action": ends[0], "to": ends[1] if len(ends) == 2 else None,
-                     "expected_loss": float(costs[j])}
-                )  # fmt: skip
+                    {
+                        "about": parameter,
+                        "loss": name,
+                        "action": ends[0],
+                        "to": ends[1] if len(ends) == 2 else None,
+                        "expected_loss": float(costs[j]),
+                    }
+                )
         choice = Costs.zero_one(len(self.candidates))
         best = choice.act(self.model_probabilities)
         cost = float(choice.expected_loss(best, self.model_probabilities))
-        rows.append({"about": "model", "loss": "zero_one", "action": self.candidates[int(best)], "expected_loss": cost})
+        rows.append(
+            {
+                "about": "model",
+                "loss": "zero_one",
+                "action": self.candidates[int(best)],
+                "expected_loss": cost,
+            }
+        )
         return rows
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
@@ -195,22 +212,29 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         a, b = model.noise
         shrunk = m - fit.beta
         loss = fit.rss + (shrunk @ fit.gram * shrunk).sum(1) + (model.penalty * m.square()).sum(1)
-        a_n, b_n = a + 0.5 * fit.rows, b + 0.5 * loss
+        a_n = a + 0.5 * fit.rows
+        b_n = b + 0.5 * loss
         return int((distance <= region_radius(self.level, fit.dim, a_n) * b_n / a_n).sum())
 
     def step(self, state: ConjugateState, batch: Batch, rng: Rng) -> tuple[ConjugateState, Info]:
-        data, model, R = state.data, state.model, self.simulations
+        data = state.data
+        model = state.model
+        R = self.simulations
         theta = model.sample_prior(R, rng.noise)  # (β, log σ²), or β
         D = len(data.beta)
         sigma = (
-            theta[:, D:].mul(0.5).exp() if isinstance(model.noise, tuple) else theta.new_full((R, 1), model.noise**0.5)
+            theta[:, D:].mul(0.5).exp()
+            if isinstance(model.noise, tuple)
+            else theta.new_full((R, 1), model.noise**0.5)
         )
         e = data.errors(R, rng.noise) / data.noise**0.5
         imagined = [
             (theta[:, :D], theta[:, :D] @ data.X.T + sigma * e),
             (data.beta, data.X @ data.beta + data.noise**0.5 * e),
         ]
-        over_prior, at_beta = (self._count_covered(model, beta, least_squares(data.X, y, 1.0)) for beta, y in imagined)
+        over_prior, at_beta = (
+            self._count_covered(model, beta, least_squares(data.X, y, 1.0)) for beta, y in imagined
+        )
         state = replace(
             state,
             n=state.n + R,
@@ -223,7 +247,13 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
     def _sample(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
         """Independent draws of θ from the posterior, [draws, P]."""
         known = model.coefficients(batch)
-        z = torch.randn(self.draws, len(known.m), generator=rng.noise, dtype=known.m.dtype, device=rng.noise.device)
+        z = torch.randn(
+            self.draws,
+            len(known.m),
+            generator=rng.noise,
+            dtype=known.m.dtype,
+            device=rng.noise.device,
+        )
         unit = torch.linalg.solve_triangular(known.L.T, z.to(known.m).T, upper=True).T  # N(0, Λ⁻¹)
         if not isinstance(model.noise, tuple):
             return known.m + model.noise**0.5 * unit
@@ -233,19 +263,34 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         return torch.cat([known.m + noise.sqrt() * unit, noise.log()], 1)
 
     def posterior(self, state: ConjugateState) -> ConjugatePosterior:
-        data, model = state.data, state.model
-        X, y, penalty = data.X, data.y, model.penalty
+        data = state.data
+        model = state.model
+        X = data.X
+        y = data.y
+        penalty = model.penalty
         known = coefficients(X, y, penalty)
         theta = (
             state.draws.rows.flatten(0, 1)[None].to(X)
             if len(state.draws)
             else known.m.new_zeros(1, 0, len(model.names))
         )
-        noise = known.noise_posterior(*model.noise) if isinstance(model.noise, tuple) else float(model.noise)
+        noise = (
+            known.noise_posterior(*model.noise)
+            if isinstance(model.noise, tuple)
+            else float(model.noise)
+        )
         free = int(model.intercept)
         D = X.shape[1]
-        sets = [list(range(D)), list(range(free)), *([k for k in range(D) if k != j] for j in range(free, D))]
-        candidates = ["all inputs", "no input", *(f"without {data.names[j]}" for j in range(free, D))]
+        sets = [
+            list(range(D)),
+            list(range(free)),
+            *([k for k in range(D) if k != j] for j in range(free, D)),
+        ]
+        candidates = [
+            "all inputs",
+            "no input",
+            *(f"without {data.names[j]}" for j in range(free, D)),
+        ]
 
         def evidence(columns: list[int]) -> Tensor:
             return coefficients(X[:, columns], y, penalty[columns]).log_evidence_under(model.noise)

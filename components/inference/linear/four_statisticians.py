@@ -16,14 +16,24 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugatePosterior, ConjugateState, Decision
+from components.inference.linear.conjugate_bayes import (
+    ConjugateBayes,
+    ConjugatePosterior,
+    ConjugateState,
+    Decision,
+)
 from components.inference.linear.maximum_likelihood import (
     MaximumLikelihood,
     MaximumLikelihoodEstimate,
     MaximumLikelihoodState,
 )
 from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath, RidgePathState
-from components.inference.linear.statistical_risk import ESTIMATORS, Risks, RiskState, StatisticalRisk
+from components.inference.linear.statistical_risk import (
+    ESTIMATORS,
+    Risks,
+    RiskState,
+    StatisticalRisk,
+)
 from components.posteriors.tables import write_tables
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -37,7 +47,10 @@ A = TypeVar("A", bound=Inference)
 
 @dataclass(frozen=True)
 class FourAnalyses:
-    """What each of the four reports; predictions are Savage's, the only ones that own to what is not known of β."""
+    """Results of the four analyses; predictions are Savage's.
+
+    Only these account for the uncertainty about β.
+    """
 
     fisher: MaximumLikelihoodEstimate
     wald: Risks
@@ -62,12 +75,18 @@ class FourAnalyses:
         import pandas as pd
         from scipy import stats
 
-        data, fit, known = self.fisher.data, self.fisher.fit, self.savage.known_coefficients
+        data = self.fisher.data
+        fit = self.fisher.fit
+        known = self.savage.known_coefficients
         half = 0.5 + 0.5 * self.fisher.level
-        width = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
+        width = (
+            stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
+        )
         confidence = float(width) * (fit.noise * fit.covariance.diagonal()).sqrt()
         noise = self.savage.noise
-        width = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])
+        width = (
+            stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])
+        )
         credible = float(width) * (self.savage.scale * known.covariance.diagonal()).sqrt()
         columns = {
             "coefficient": data.names,
@@ -77,7 +96,9 @@ class FourAnalyses:
             "least_integrated_risk": self.wald.chosen.tolist(),
             "posterior_mean": known.m.tolist(),
             "credible_half_width": credible.tolist(),
-            "ridge": self.hoerl_kennard.estimate(self.hoerl_kennard.selected[self.hoerl_kennard.choice]).tolist(),
+            "ridge": self.hoerl_kennard.estimate(
+                self.hoerl_kennard.selected[self.hoerl_kennard.choice]
+            ).tolist(),
         }
         return pd.DataFrame(columns)
 
@@ -87,14 +108,29 @@ class FourAnalyses:
 
         wald = self.wald
         rows = [
-            {"estimator": name, "beta": f"{r:g} beta0", "risk": float(wald.risk[e, m]), "error": float(wald.error[e, m]),
-             "less_least_squares": float(wald.gain[e, m]), "its_error": float(wald.gain_error[e, m])}
-            for e, name in enumerate(ESTIMATORS) for m, r in enumerate(wald.multiples)
-        ]  # fmt: skip
-        return pd.DataFrame(rows + [
-            {"estimator": name, "beta": "prior", "risk": float(wald.bayes_risk[e]), "error": float(wald.bayes_error[e])}
+            {
+                "estimator": name,
+                "beta": f"{r:g} beta0",
+                "risk": float(wald.risk[e, m]),
+                "error": float(wald.error[e, m]),
+                "less_least_squares": float(wald.gain[e, m]),
+                "its_error": float(wald.gain_error[e, m]),
+            }
             for e, name in enumerate(ESTIMATORS)
-        ])  # fmt: skip
+            for m, r in enumerate(wald.multiples)
+        ]
+        return pd.DataFrame(
+            rows
+            + [
+                {
+                    "estimator": name,
+                    "beta": "prior",
+                    "risk": float(wald.bayes_risk[e]),
+                    "error": float(wald.bayes_error[e]),
+                }
+                for e, name in enumerate(ESTIMATORS)
+            ]
+        )
 
     def artefacts(self, folder: Path) -> list[Path]:
         """The tables ``estimates``, ``risks`` and ``decisions``."""
@@ -120,14 +156,17 @@ class FourStates:
 
 @register("inference", "four_statisticians")
 class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
-    """The same linear regression by Fisher, Wald, Savage, and Hoerl & Kennard: one figure each, and tables of all four.
+    """One linear regression analysed by Fisher, Wald, Savage, and Hoerl & Kennard.
 
-    Composes ``maximum_likelihood``, ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run alone, on
-    one data set, with one level for confidence and credible regions; a step is a step of each.
+    One figure each, and tables of all four.  Composes ``maximum_likelihood``,
+    ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run separately,
+    on one data set, with one level for confidence and credible regions; a step is a step of
+    each.
 
-    Raises what those raise.
+    Raises the errors of these four.
 
-    Source: Bardenet (2021), chapter 1."""
+    Source: Bardenet (2021), chapter 1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -156,7 +195,12 @@ class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
     @property
     def _parts(self) -> tuple[MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath]:
         kinds = MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath
-        return self._part(kinds[0]), self._part(kinds[1]), self._part(kinds[2]), self._part(kinds[3])
+        return (
+            self._part(kinds[0]),
+            self._part(kinds[1]),
+            self._part(kinds[2]),
+            self._part(kinds[3]),
+        )
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> FourStates:
         fisher, wald, savage, hoerl_kennard = self._parts

@@ -1,4 +1,4 @@
-"""What the analyses of a linear regression start from: its design and labels, and what repetitions of the data come from."""
+"""Input of the analyses of a linear regression: design, labels, and source of repetitions."""
 
 from __future__ import annotations
 
@@ -34,12 +34,16 @@ class LinearData:
     def errors(self, n: int, generator: torch.Generator) -> Tensor:
         """σ ε of n imagined data sets, [n, N]."""
         X = self.X
-        e = torch.randn(n, len(X), generator=generator, dtype=X.dtype, device=generator.device).to(X.device)
+        e = torch.randn(n, len(X), generator=generator, dtype=X.dtype, device=generator.device).to(
+            X.device
+        )
         return self.noise**0.5 * e
 
     def sample_datasets(self, n: int, generator: torch.Generator) -> LeastSquares:
         """Least squares on n imagined data sets y* ~ N(Xβ, σ² I)."""
-        return least_squares(self.X, self.X @ self.beta + self.errors(n, generator), self.known_noise)
+        return least_squares(
+            self.X, self.X @ self.beta + self.errors(n, generator), self.known_noise
+        )
 
 
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
@@ -49,7 +53,8 @@ def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
     names = list(model.names)[: X.shape[1]]
     if problem.truth:
         zero = X.new_zeros(int(model.intercept))
-        beta, noise = torch.cat([zero, problem.truth["beta"]]), float(problem.truth["noise"])
+        beta = torch.cat([zero, problem.truth["beta"]])
+        noise = float(problem.truth["noise"])
         return LinearData(X, y, names, known, beta, noise, True)
     fit = least_squares(X, y, known)
     return LinearData(X, y, names, known, fit.beta, float(fit.noise), False)

@@ -43,7 +43,7 @@ class MaximumLikelihoodEstimate:
         return self.data.fit
 
     def coverage(self, level: float) -> tuple[float, float]:
-        """Share of the repeated data sets whose region of that level held β, and its standard error."""
+        """Share of the repeated regions of ``level`` that contain β, and its standard error."""
         share = self.inside[level] / self.n
         return share, (level * (1 - level) / self.n) ** 0.5
 
@@ -62,7 +62,7 @@ class MaximumLikelihoodEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class MaximumLikelihoodState:
-    """What the repeated data sets have shown so far."""
+    """Running counts from the repeated data sets."""
 
     model: Conjugate = rebuilt()
     data: LinearData = rebuilt()
@@ -73,15 +73,18 @@ class MaximumLikelihoodState:
 
 @register("inference", "maximum_likelihood")
 class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoodState]):
-    """Fisher's linear regression: the maximum likelihood estimate with its confidence ellipsoid, whose coverage is simulated.
+    """Fisher's linear regression: maximum likelihood with a simulated-coverage ellipsoid.
 
-    β̂ = (XᵀX)⁻¹Xᵀy ~ N(β, σ²(XᵀX)⁻¹), region {β : σ⁻²(β − β̂)ᵀXᵀX(β − β̂) ≤ α}, α the ``level`` quantile of χ²_D; where the
-    model does not know σ² it is s² = rss/(N − D), and α is D times that of F_{D,N−D}.  Every step draws ``simulations`` new
-    label vectors N(Xβ, σ²I) (β, σ² true where the data were simulated, else estimated) and counts the regions that hold β.
+    β̂ = (XᵀX)⁻¹Xᵀy ~ N(β, σ²(XᵀX)⁻¹), confidence ellipsoid {β : σ⁻²(β − β̂)ᵀXᵀX(β −
+    β̂) ≤ α}, α the ``level`` quantile of χ²_D; if the model does not know σ², σ² is
+    s² = rss/(N − D), and α is D times the quantile of F_{D,N−D}.  Every step draws
+    ``simulations`` new label vectors N(Xβ, σ²I) (β, σ² true if the data were simulated,
+    else estimated) and counts the regions that contain β.
 
-    Raises NumericalTrouble when XᵀX is singular.
+    Raises NumericalTrouble if XᵀX is singular.
 
-    Source: Bardenet (2021), section 1.1 and eq. (1.1)."""
+    Source: Bardenet (2021), section 1.1 and eq. (1.1).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -97,18 +100,27 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> MaximumLikelihoodState:
         data = read_linear_data(model, problem)
         empty = torch.zeros(len(self.levels), dtype=torch.long)
-        return MaximumLikelihoodState(model=model, data=data, inside=empty, cloud=data.X.new_zeros(0, data.X.shape[1]))
+        return MaximumLikelihoodState(
+            model=model, data=data, inside=empty, cloud=data.X.new_zeros(0, data.X.shape[1])
+        )
 
-    def step(self, state: MaximumLikelihoodState, batch: Batch, rng: Rng) -> tuple[MaximumLikelihoodState, Info]:
+    def step(
+        self, state: MaximumLikelihoodState, batch: Batch, rng: Rng
+    ) -> tuple[MaximumLikelihoodState, Info]:
         data = state.data
         repeated = data.sample_datasets(self.simulations, rng.noise)
         distance = repeated.distance(data.beta)  # [R]
-        held = torch.stack([(distance <= repeated.radius(level)).sum() for level in self.levels]).cpu()
-        n, inside = state.n + self.simulations, state.inside + held
+        held = torch.stack(
+            [(distance <= repeated.radius(level)).sum() for level in self.levels]
+        ).cpu()
+        n = state.n + self.simulations
+        inside = state.inside + held
         cloud = torch.cat([state.cloud, repeated.beta])[:SHOWN]
         info = {"coverage": float(inside[self.levels.index(self.level)]) / n}
         return replace(state, n=n, inside=inside, cloud=cloud), info
 
     def posterior(self, state: MaximumLikelihoodState) -> MaximumLikelihoodEstimate:
         inside = dict(zip(self.levels, state.inside.tolist(), strict=True))
-        return MaximumLikelihoodEstimate(state.data, state.model, self.level, inside, state.n, state.cloud)
+        return MaximumLikelihoodEstimate(
+            state.data, state.model, self.level, inside, state.n, state.cloud
+        )

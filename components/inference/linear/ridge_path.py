@@ -40,7 +40,8 @@ class RidgeEstimates:
     penalties: Tensor  # λ [Λ], increasing
     path: Tensor  # [Λ, D]
     df: Tensor  # effective parameters [Λ]
-    criteria: dict[str, Tensor]  # gcv, loo: to be minimised; evidence: log, to be maximised; [Λ] each
+    # gcv, loo: to be minimised; evidence: log, to be maximised; [Λ] each
+    criteria: dict[str, Tensor]
     variance: Tensor  # σ² tr W G Wᵀ [Λ]
     bias: Tensor  # ‖(WG − I)β‖² [Λ]
     hkb: float  # D σ̂²/‖β̂‖², the intercept in neither
@@ -48,7 +49,10 @@ class RidgeEstimates:
     @property
     def selected(self) -> dict[str, float]:
         """λ by every rule."""
-        place = {name: int(v.argmax() if name == "evidence" else v.argmin()) for name, v in self.criteria.items()}
+        place = {
+            name: int(v.argmax() if name == "evidence" else v.argmin())
+            for name, v in self.criteria.items()
+        }
         return {name: float(self.penalties[i]) for name, i in place.items()} | {"hkb": self.hkb}
 
     @property
@@ -64,19 +68,32 @@ class RidgeEstimates:
         columns = self.data.X.new_ones(self.data.X.shape[1])
         columns[: int(self.model.intercept)] = 0
         data = self.data
-        parts = ridge_risk(data.fit.gram, data.beta, data.noise, penalty * columns, torch.eye(len(columns)).to(data.X))
+        parts = ridge_risk(
+            data.fit.gram,
+            data.beta,
+            data.noise,
+            penalty * columns,
+            torch.eye(len(columns)).to(data.X),
+        )
         return float(sum(parts))
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(xᵀβ̂_λ, σ̂²) at x [B, D], λ as ``choice`` says."""
         return GaussianMixture(
-            *plug_in(self.data, x, self.estimate(self.selected[self.choice]), self.data.fit.noise, self.model)
+            *plug_in(
+                self.data,
+                x,
+                self.estimate(self.selected[self.choice]),
+                self.data.fit.noise,
+                self.model,
+            )
         )
 
     def scores(self) -> dict[str, float]:
         out = {f"penalty/{name}": value for name, value in self.selected.items()}
         risks = {
-            f"ridge_risk/{name}": self.risk(value) for name, value in (self.selected | {"best": self.best}).items()
+            f"ridge_risk/{name}": self.risk(value)
+            for name, value in (self.selected | {"best": self.best}).items()
         }
         return out | risks | {"ridge_risk/least_squares": self.risk(0.0)}
 
@@ -126,29 +143,40 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RidgePathState:
         data = read_linear_data(model, problem)
-        _ = data.fit  # raises before any step where there is no least squares estimate to start from
+        # raises before any step where there is no least squares estimate to start from
+        _ = data.fit
         return RidgePathState(model=model, data=data)
 
     def step(self, state: RidgePathState, batch: Batch, rng: Rng) -> tuple[RidgePathState, Info]:
         return state, {}
 
     def posterior(self, state: RidgePathState) -> RidgeEstimates:
-        data, model = state.data, state.model
-        X, y, fit, free = data.X, data.y, data.fit, int(model.intercept)
+        data = state.data
+        model = state.model
+        X = data.X
+        y = data.y
+        fit = data.fit
+        free = int(model.intercept)
         columns = X.new_ones(X.shape[1])
         columns[:free] = 0
         unit = float(fit.gram.diagonal()[free:].mean())
-        exponents = torch.linspace(math.log10(self.lowest), math.log10(self.highest), self.number, dtype=torch.float64)
+        exponents = torch.linspace(
+            math.log10(self.lowest), math.log10(self.highest), self.number, dtype=torch.float64
+        )
         penalties = (unit * 10**exponents).to(X)
-        identity, noise = torch.eye(len(columns)).to(X), data.noise
-        found: dict[str, list[Tensor]] = {name: [] for name in ("df", "gcv", "loo", "evidence", "variance", "bias")}
+        identity = torch.eye(len(columns)).to(X)
+        noise = data.noise
+        found: dict[str, list[Tensor]] = {
+            name: [] for name in ("df", "gcv", "loo", "evidence", "variance", "bias")
+        }
         for penalty in penalties:
             own = penalty * columns
             known = coefficients(X, y, own)
             residual = y - X @ known.m
             leverage = (X @ known.covariance * X).sum(1)  # diagonal of X(XᵀX + λ)⁻¹Xᵀ
             variance, bias = ridge_risk(fit.gram, data.beta, noise, own, identity)
-            prior = coefficients(X, y, torch.where(columns > 0, penalty, model.penalty))  # proper in every column
+            # proper in every column
+            prior = coefficients(X, y, torch.where(columns > 0, penalty, model.penalty))
             found["df"].append(X.new_tensor(effective_parameters(X, own)))
             found["gcv"].append(X.new_tensor(generalised_cross_validation(X, y, own)))
             found["loo"].append((residual / (1 - leverage)).square().mean())  # PRESS/N

@@ -17,7 +17,13 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
-from components.maths.least_squares import LeastSquares, hkb_penalty, james_stein, least_squares, ridge
+from components.maths.least_squares import (
+    LeastSquares,
+    hkb_penalty,
+    james_stein,
+    least_squares,
+    ridge,
+)
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -42,7 +48,13 @@ def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor, free: int = 0) -> T
     else:  # one decomposition serves all data sets
         g, V = torch.linalg.eigh(fit.gram)
         shrunk = (fit.beta @ V) * (g / (g + own.unsqueeze(-1))) @ V.T
-    rules = [fit.beta, james_stein(fit, Q, False), james_stein(fit, Q, True), shrunk, ridge(fit, penalty)]
+    rules = [
+        fit.beta,
+        james_stein(fit, Q, False),
+        james_stein(fit, Q, True),
+        shrunk,
+        ridge(fit, penalty),
+    ]
     return torch.stack(rules)
 
 
@@ -61,7 +73,8 @@ class Risks:
     gain_error: Tensor  # [E, M]
     bayes_risk: Tensor  # [E]
     bayes_error: Tensor  # [E]
-    chosen: Tensor  # [D] estimate on the data at hand by the estimator with the least integrated risk
+    # [D] estimate on the data at hand by the estimator with the least integrated risk
+    chosen: Tensor
 
     @property
     def dominating(self) -> dict[str, bool]:
@@ -78,9 +91,17 @@ class Risks:
         return GaussianMixture(*plug_in(self.data, x, self.chosen, self.data.fit.noise, self.model))
 
     def scores(self) -> dict[str, float]:
-        worst = {f"worst_risk/{name}": float(self.risk[e].max()) for e, name in enumerate(ESTIMATORS)}
-        bayes = {f"bayes_risk/{name}": float(self.bayes_risk[e]) for e, name in enumerate(ESTIMATORS)}
-        return worst | bayes | {f"dominates/{name}": float(yes) for name, yes in self.dominating.items()}
+        worst = {
+            f"worst_risk/{name}": float(self.risk[e].max()) for e, name in enumerate(ESTIMATORS)
+        }
+        bayes = {
+            f"bayes_risk/{name}": float(self.bayes_risk[e]) for e, name in enumerate(ESTIMATORS)
+        }
+        return (
+            worst
+            | bayes
+            | {f"dominates/{name}": float(yes) for name, yes in self.dominating.items()}
+        )
 
     def figures(self) -> dict[str, Figure]:
         from components.figures.supervised.risk_functions import risk_functions
@@ -126,8 +147,11 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RiskState:
         data = read_linear_data(model, problem)
         if data.X.shape[1] < 3:
-            raise Misfit(f"dataset={problem.name}: James–Stein needs at least 3 coefficients, not {data.X.shape[1]}")
-        E, M = len(ESTIMATORS), len(self.multiples)
+            raise Misfit(
+                f"dataset={problem.name}: James–Stein needs at least 3 coefficients, not {data.X.shape[1]}"
+            )
+        E = len(ESTIMATORS)
+        M = len(self.multiples)
         blank = torch.zeros(2, E, M, dtype=torch.float64)
         return RiskState(model=model, data=data, risk=blank, gain=blank, bayes=blank[..., 0])
 
@@ -138,17 +162,31 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         return (error @ Q * error).sum(-1).clamp_min(0).double() ** (self.loss_power / 2)
 
     def step(self, state: RiskState, batch: Batch, rng: Rng) -> tuple[RiskState, Info]:
-        data, model, free = state.data, state.model, int(state.model.intercept)
+        data = state.data
+        model = state.model
+        free = int(state.model.intercept)
         errors = data.errors(self.simulations, rng.noise)  # [R, N]
         noise_alone = least_squares(data.X, errors, data.known_noise)
         along = []
-        for r in self.multiples:  # least squares of Xβ + e is β + least squares of e, with the same residuals
+        # least squares of Xβ + e is β + least squares of e, with the same residuals
+        for r in self.multiples:
             beta = r * data.beta
             along.append(
-                self.losses(beta, dataclasses.replace(noise_alone, beta=beta + noise_alone.beta), model.penalty, free)
+                self.losses(
+                    beta,
+                    dataclasses.replace(noise_alone, beta=beta + noise_alone.beta),
+                    model.penalty,
+                    free,
+                )
             )
         risk = torch.stack(along, 1)  # [E, M, R]
-        z = torch.randn(len(errors), len(data.beta), generator=rng.noise, dtype=errors.dtype, device=rng.noise.device)
+        z = torch.randn(
+            len(errors),
+            len(data.beta),
+            generator=rng.noise,
+            dtype=errors.dtype,
+            device=rng.noise.device,
+        )
         prior = (data.noise / model.penalty).sqrt() * z.to(errors)  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
         imagined = dataclasses.replace(noise_alone, beta=prior + noise_alone.beta)
 
@@ -166,7 +204,8 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         return state, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}
 
     def posterior(self, state: RiskState) -> Risks:
-        n, data = max(state.n, 1), state.data
+        n = max(state.n, 1)
+        data = state.data
 
         def mean_and_error(sums: Tensor) -> tuple[Tensor, Tensor]:
             mean = sums[0] / n
@@ -177,7 +216,20 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         )
         fit = data.fit
         Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
-        chosen = estimates(fit, Q, state.model.penalty, int(state.model.intercept))[int(bayes.argmin())]
+        chosen = estimates(fit, Q, state.model.penalty, int(state.model.intercept))[
+            int(bayes.argmin())
+        ]
         return Risks(
-            data, state.model, self.loss, list(self.multiples), n, risk, error, gain, gain_error, bayes, bayes_error, chosen
-        )  # fmt: skip
+            data,
+            state.model,
+            self.loss,
+            list(self.multiples),
+            n,
+            risk,
+            error,
+            gain,
+            gain_error,
+            bayes,
+            bayes_error,
+            chosen,
+        )

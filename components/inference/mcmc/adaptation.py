@@ -1,4 +1,7 @@
-"""What adaptive samplers learn in warm-up: moments of the target, from all chains together, and each chain its step size."""
+"""Adaptation of samplers in warm-up: pooled target moments, and a step size per chain.
+
+The moments come from all chains together.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its d
 
 @dataclass(frozen=True)
 class Proposal:
-    """What warm-up has learnt; ``moments`` and ``factor`` None: the shape is I and stays so.
+    """Proposal learned in warm-up; ``moments`` and ``factor`` None: its shape is and stays I.
 
-    Where R replicates have targets of their own, each has a proposal of its own: [R, …] each."""
+    If R replicates have their own targets, each has its own proposal: [R, …] each.
+    """
 
     log_step: Tensor  # log ε [C]
     moments: Moments | None
@@ -27,12 +31,15 @@ class Proposal:
 
 
 class AdaptedProposal(BaseModel):
-    """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε for each chain, both learnt in warm-up.
+    """Keys of samplers with proposals learned in warm-up.
 
-    A step size that all chains share would follow the acceptance of most of them, and leave one that starts where only
-    small steps are accepted there for ever.  Σ stays I for the first part of the warm-up: from a start far out all chains
-    come in along one curve, whose direction would be all that Σ knows, and lead them out of the target.  After warm-up
-    nothing is learnt, so that what a chain keeps comes from one fixed Markov kernel."""
+    A proposal has a shape Σ = L Lᵀ and a step size ε for each chain.  A step size shared by
+    all chains would follow the acceptance of most of them, and a chain that starts where
+    only small steps are accepted would stay there forever.  Σ stays I in the first part of
+    the warm-up: from a distant start all chains come in along one curve; Σ would only know
+    the direction of that curve and lead the chains out of the target.  After warm-up
+    nothing is learned, so the kept states of a chain come from one fixed Markov kernel.
+    """
 
     step_size: PositiveFloat
     warmup: NonNegativeInt
@@ -41,7 +48,8 @@ class AdaptedProposal(BaseModel):
     adapt_step_size: bool
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     gain: PositiveFloat
-    decay: Annotated[float, Field(gt=0.5, le=1)]  # κ in (0.5, 1]; Andrieu and Thoms (2008), Algorithm 4
+    # κ in (0.5, 1]; Andrieu and Thoms (2008), Algorithm 4
+    decay: Annotated[float, Field(gt=0.5, le=1)]
     # part of the warm-up in which Σ is still I, in [0, 1); the t₀ of Haario et al. (2001), section 2
     covariance_delay: Annotated[float, Field(ge=0, lt=1)]
     forgetting: NonNegativeFloat
@@ -50,13 +58,21 @@ class AdaptedProposal(BaseModel):
     def init_proposal(self, theta: Tensor) -> Proposal:
         """The proposal before the first step from θ [C, P], or [R, C, P]: Σ = I and log ε [C], or [R, C]."""
         ones = torch.ones(theta.shape[-1], dtype=theta.dtype, device=theta.device)
-        unit = None if self.covariance == "identity" else ones if self.covariance == "diagonal" else ones.diag()
+        unit = (
+            None
+            if self.covariance == "identity"
+            else ones
+            if self.covariance == "diagonal"
+            else ones.diag()
+        )
         moments = None if unit is None else {"mean": theta.mean(-2), "covariance": unit}
         return Proposal(theta.new_full(theta.shape[:-1], math.log(self.step_size)), moments, unit)
 
     def update_proposal(self, proposal: Proposal, theta: Tensor, t: int, alpha: Tensor) -> Proposal:
         """The proposal after step t, which led to θ [C, P] with acceptance α [C]; unchanged after warm-up."""
-        log_step, moments, L = proposal.log_step, proposal.moments, proposal.factor
+        log_step = proposal.log_step
+        moments = proposal.moments
+        L = proposal.factor
         if t <= self.warmup:
             late = t - int(self.covariance_delay * self.warmup)
             if moments is not None and late <= 0:
@@ -65,7 +81,9 @@ class AdaptedProposal(BaseModel):
                 moments = updated_moments(moments, theta, late, self.forgetting)
                 L = factor(moments["covariance"], self.regularisation)
             if self.adapt_step_size:
-                log_step = robbins_monro(log_step, alpha, self.target_acceptance, self.gain * t**-self.decay)
+                log_step = robbins_monro(
+                    log_step, alpha, self.target_acceptance, self.gain * t**-self.decay
+                )
         return replace(proposal, log_step=log_step, moments=moments, factor=L)
 
 
@@ -77,10 +95,12 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
     η = 0 weighs every state alike, as Haario does; the larger η, the sooner the way from the starts is forgotten.
 
     Source: Andrieu and Thoms (2008), Algorithm 4, with the weights of Haario et al. (2001) for η = 0."""
-    mean, covariance = moments["mean"], moments["covariance"]
+    mean = moments["mean"]
+    covariance = moments["covariance"]
     w = (1 + forgetting) / (t + 1 + forgetting)
     centre = theta.mean(-2)
-    within, shift = theta - centre.unsqueeze(-2), centre - mean
+    within = theta - centre.unsqueeze(-2)
+    shift = centre - mean
     if covariance.dim() == 1:
         spread = within.square().mean(0) + (1 - w) * shift.square()  # [P]
     else:
@@ -89,7 +109,8 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
     return {"mean": mean + w * shift, "covariance": (1 - w) * covariance + w * spread}
 
 
-FARTHEST = 1e30  # a variance of chains beyond which they have left any scale that parameters are given in
+# a variance of chains beyond which they have left any scale that parameters are given in
+FARTHEST = 1e30
 
 
 def factor(covariance: Tensor, regularisation: float) -> Tensor:
@@ -100,7 +121,9 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
     Source: Haario et al. (2001), section 2."""
     if covariance.dim() == 1:
         return (covariance + regularisation).sqrt()
-    L, info = torch.linalg.cholesky_ex(covariance + regularisation * torch.eye(covariance.shape[-1]).to(covariance))
+    L, info = torch.linalg.cholesky_ex(
+        covariance + regularisation * torch.eye(covariance.shape[-1]).to(covariance)
+    )
     if info.any():
         spread = covariance.diagonal(dim1=-2, dim2=-1).max()
         if not spread < FARTHEST:
@@ -112,7 +135,8 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
             "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
             "raise inference.regularisation, or use inference.covariance=diagonal",
         )
-    return L.contiguous()  # LAPACK leaves it by columns, a checkpoint brings it back by rows, and BLAS rounds by layout
+    # LAPACK leaves it by columns, a checkpoint brings it back by rows, and BLAS rounds by layout
+    return L.contiguous()
 
 
 def apply_factor(L: Tensor | None, z: Tensor) -> Tensor:
@@ -130,7 +154,10 @@ def apply_factor_t(L: Tensor | None, g: Tensor) -> Tensor:
 
 
 def robbins_monro(log_step: Tensor, alpha: Tensor, target: float, weight: float) -> Tensor:
-    """log ε + γ_t (α − α*) of each chain: a step size whose proposals are accepted too often grows; log ε, α [C].
+    """Robbins–Monro update log ε + γ_t (α − α*) of each chain; log ε, α [C].
 
-    Source: Andrieu and Thoms (2008), Algorithm 4."""
+    A step size with too many accepted proposals grows.
+
+    Source: Andrieu and Thoms (2008), Algorithm 4.
+    """
     return log_step + weight * (alpha - target)

@@ -14,7 +14,16 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, advance, init_chains, to_draws
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    advance,
+    init_chains,
+    to_draws,
+)
 from components.inference.log_joint import log_joint
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -31,16 +40,19 @@ class GibbsState(Chains):
 
 @register("inference", "gibbs")
 class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
-    """Gibbs sampling with the full conditionals of a model's blocks, C chains at once.
+    """Gibbs sampling with the full conditionals of a model's blocks, C chains in parallel.
 
-        θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic), or for B blocks each chain picks uniformly (random)
+        θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic)
 
-    θ [C, P], B draws a step.  Every draw is exact, so nothing is rejected or tuned; a random scan is reversible, a
+    or for B blocks that each chain picks uniformly (random).  θ [C, P], B draws a step.
+    Every draw is exact, so nothing is rejected or tuned; a random scan is reversible, a
     systematic one is not.  After ``burn_in`` steps every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble where a conditional draws what is not finite.
+    Raises NumericalTrouble if a conditional draws a non-finite value.
 
-    Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet (2021), section 4.3."""
+    Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet
+    (2021), section 4.3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -59,20 +71,31 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
     @torch.no_grad()
     def step(self, state: GibbsState, batch: Seen, rng: Rng) -> tuple[GibbsState, Info]:
         assert not isinstance(batch, Series)  # no series has conditionals of this kind
-        model, theta = state.model, state.theta
+        model = state.model
+        theta = state.theta
         B = len(model.blocks)
         if self.scan == "systematic":
             for block in model.blocks:
                 theta = model.draw_block(block, theta, batch, rng.noise)
         else:
-            for picks in torch.randint(B, (B, len(theta)), generator=rng.noise, device=theta.device):
+            for picks in torch.randint(
+                B, (B, len(theta)), generator=rng.noise, device=theta.device
+            ):
                 drawn = theta
-                for b in picks.unique().tolist():  # each chain takes its own block's draw and leaves the others'
+                # each chain takes its own block's draw and leaves the others'
+                for b in picks.unique().tolist():
                     new = model.draw_block(model.blocks[b], theta, batch, rng.noise)
                     drawn = torch.where((picks == b)[:, None], new, drawn)
                 theta = drawn
         lp = log_joint(model, theta, batch)
-        state = advance(state, theta, self.burn_in, self.thinning, {"lp": lp}, "mend the conditionals of the model")
+        state = advance(
+            state,
+            theta,
+            self.burn_in,
+            self.thinning,
+            {"lp": lp},
+            "mend the conditionals of the model",
+        )
         return state, {"log_joint": lp.mean(), "draws": len(state.kept)}
 
     def posterior(self, state: GibbsState) -> Draws:

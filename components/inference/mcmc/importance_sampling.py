@@ -14,7 +14,16 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, advance, first_batch, to_draws
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    advance,
+    first_batch,
+    to_draws,
+)
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
@@ -22,12 +31,13 @@ from components.posteriors.draws import Draws
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble
 
-SCREENED, CLIMBED = 100, 4  # draws of the prior, and how many of the best of them lead to modes
+SCREENED = 100
+CLIMBED = 4  # draws of the prior, and how many of the best of them lead to modes
 
 
 @dataclass(kw_only=True)
 class Weighted(Chains):
-    """Independent draws with weights w, of which logarithms [] are kept."""
+    """Independent draws with weights w, stored as logarithms []."""
 
     fit: TMixture | None  # q; None: the prior
     sum: Tensor  # log Σ w
@@ -41,16 +51,19 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
 
         Î(f) = Σ_t w_t f(θ_t) / Σ_t w_t,   w_t = π_u(θ_t)/q(θ_t),   θ_t ~ q
 
-    q is the prior of the model, or a Gaussian or Student-t at the mode θ̂ of π_u with scale c² (−∇∇ᵀlog π_u(θ̂))⁻¹, or a
-    mixture of Student-t's that population Monte Carlo has fitted from there, on draws that are not kept, before the first
-    step; π_u need not be normalised.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all draws so far,
-    largest_weight (their largest share), log_evidence = log T⁻¹ Σw, an estimate of log ∫π_u.  The notes print the weight of
-    a normalised π without the 1/T that its estimator needs.
+    q is the prior of the model, or a Gaussian or Student-t at the mode θ̂ of π_u with scale
+    c² (−∇∇ᵀlog π_u(θ̂))⁻¹, or a mixture of Student-t's that population Monte Carlo has
+    fitted from there, on draws that are not kept, before the first step; π_u need not be
+    normalised.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all
+    draws so far, largest_weight (its share of the total), log_evidence = log T⁻¹ Σw, an
+    estimate of log ∫π_u.  The notes print the weight of a normalised π without the 1/T that
+    its estimator needs.
 
-    Raises NumericalTrouble where a log density is NaN or +∞, or all weights are zero.  Raises Misfit for the
-    prior of a density (there is none), and where there is no Laplace fit.
+    Raises NumericalTrouble if a log density is NaN or +∞, or all weights are zero.  Raises
+    Misfit for the prior of a density (which has no prior), and if there is no Laplace fit.
 
-    Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``)."""
+    Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -88,7 +101,11 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
                 )
             return None
         theta = model.sample_prior(SCREENED, rng.init)
-        value = log_joint(model, theta, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
+        value = (
+            log_joint(model, theta, batch)
+            .detach()
+            .nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
+        )
         if not torch.isfinite(value).any():
             raise NumericalTrouble(
                 f"log density is not finite at any of {SCREENED} draws of the prior",
@@ -105,18 +122,23 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
 
     @torch.no_grad()
     def step(self, state: Weighted, batch: Seen, rng: Rng) -> tuple[Weighted, Info]:
-        model, fit, t = state.model, state.fit, state.t + 1
+        model = state.model
+        fit = state.fit
+        t = state.t + 1
         if fit is None:
             assert batch is not None  # as ``init`` has seen to
             theta = model.sample_prior(self.chains, rng.noise)
-            log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)  # π_u = prior × likelihood
+            # π_u = prior × likelihood
+            log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)
             lp = model.log_prior(theta) + log_weight
         else:
             theta = fit.draw(self.chains, rng.noise)
             lp = log_joint(model, theta, batch)
             log_weight = lp - fit.log_prob(theta)  # [C]
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():
-            raise NumericalTrouble(f"an importance weight is not a number at step {t}", "mend the density of the model")
+            raise NumericalTrouble(
+                f"an importance weight is not a number at step {t}", "mend the density of the model"
+            )
         state = replace(
             advance(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}),
             sum=torch.logaddexp(state.sum, log_weight.logsumexp(0)),
@@ -141,4 +163,12 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
         """Draws [C, N, P] with log_weights [C, N]."""
         draws = to_draws(state)
         log_weights = draws.stats.pop("log_weight", draws.draws[..., 0])
-        return Draws(draws.draws, draws.start, draws.names, draws.model, draws.stats, draws.current, log_weights)
+        return Draws(
+            draws.draws,
+            draws.start,
+            draws.names,
+            draws.model,
+            draws.stats,
+            draws.current,
+            log_weights,
+        )

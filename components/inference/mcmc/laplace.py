@@ -12,7 +12,8 @@ from components.trouble import Misfit
 
 ITERATIONS = 200
 FLAT = 1e-10  # curvatures below this, where every coordinate has curvature 1, are none
-DECREMENT = 1e-12  # the mode is found when a Newton step promises no more than this of the log joint
+# the mode is found when a Newton step promises no more than this of the log joint
+DECREMENT = 1e-12
 
 
 def derivatives(model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,7 +57,9 @@ def mode(model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor, T
             break
         trials = theta + halvings[:, None] * ascent  # [40, P]
         values = (
-            log_joint(model, trials, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
+            log_joint(model, trials, batch)
+            .detach()
+            .nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
         )
         if values.max() <= value:  # rounding: there is nothing left to climb
             break
@@ -80,4 +83,5 @@ def laplace(model: LogJoint, starts: Tensor, batch: Seen) -> tuple[Tensor, Tenso
             "use inference.proposal=prior where there are data, or another sampler"
         )
     unit = torch.eye(len(theta), dtype=R.dtype, device=R.device)
-    return theta, torch.linalg.solve_triangular(R.T, unit, upper=True) / scale[:, None]  # R⁻ᵀ in the units of θ
+    # R⁻ᵀ in the units of θ
+    return theta, torch.linalg.solve_triangular(R.T, unit, upper=True) / scale[:, None]

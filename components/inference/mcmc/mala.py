@@ -25,7 +25,12 @@ from components.inference.chains import (
     to_draws,
 )
 from components.inference.log_joint import value_and_gradient
-from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor, apply_factor_t
+from components.inference.mcmc.adaptation import (
+    AdaptedProposal,
+    Proposal,
+    apply_factor,
+    apply_factor_t,
+)
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -40,19 +45,25 @@ class MALAState(Chains):
 
 @register("inference", "mala")
 class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
-    """Metropolis-adjusted Langevin algorithm with a learnt preconditioner, C chains at once.
+    """Metropolis-adjusted Langevin algorithm with a learned preconditioner, C parallel chains.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ
-        α  = 1 ∧ π(θ') q(θ | θ') / (π(θ) q(θ' | θ)),   q(θ' | θ) = N(θ' | θ + ε Σ ∇log π(θ), 2ε Σ)
+        α  = 1 ∧ π(θ') q(θ | θ') / (π(θ) q(θ' | θ))
+        q(θ' | θ) = N(θ' | θ + ε Σ ∇log π(θ), 2ε Σ)
 
-    θ [C, P]; ε in the convention of ``sgld`` (noise of variance 2ε).  With w = L⁻¹(θ' − θ) the way back has the noise
-    z' = −(w + ε Lᵀ∇log π(θ'))/√(2ε), and log q(θ | θ') − log q(θ' | θ) = (‖z‖² − ‖z'‖²)/2: no determinant, no solve.  It
-    is one leapfrog step of size √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the covariance of all chains
-    together and each chain's log ε moves by g t^−κ (α − α*); after it both stay, and every ``thinning``-th state is kept.
+    θ [C, P]; ε in the convention of ``sgld`` (noise of variance 2ε).  With w = L⁻¹(θ' − θ)
+    the reverse move has the noise z' = −(w + ε Lᵀ∇log π(θ'))/√(2ε), and log q(θ | θ') − log
+    q(θ' | θ) = (‖z‖² − ‖z'‖²)/2: no determinant, no solve.  It is one leapfrog step of size
+    √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the covariance of all chains
+    together and each chain's log ε moves by g t^−κ (α − α*); after warm-up both are fixed,
+    and every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.
+    Raises NumericalTrouble if a log density is NaN or +∞; a proposal of density 0 is
+    rejected.
 
-    Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021), section 4.2."""
+    Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021),
+    section 4.2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -64,19 +75,27 @@ class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> MALAState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
-        batch, theta = first_batch(problem, self.sees, rng), state.theta
+        batch = first_batch(problem, self.sees, rng)
+        theta = state.theta
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
-        return MALAState(**vars(state), value=value, gradient=gradient, proposal=self.init_proposal(theta))
+        return MALAState(
+            **vars(state), value=value, gradient=gradient, proposal=self.init_proposal(theta)
+        )
 
     def step(self, state: MALAState, batch: Seen, rng: Rng) -> tuple[MALAState, Info]:
-        theta, value, gradient, t = state.theta, state.value, state.gradient, state.t + 1
-        L, log_step = state.proposal.factor, state.proposal.log_step
+        theta = state.theta
+        value = state.value
+        gradient = state.gradient
+        t = state.t + 1
+        L = state.proposal.factor
+        log_step = state.proposal.log_step
         eps = log_step.exp()[:, None]  # [C, 1]
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         w = eps * apply_factor_t(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
         proposal = theta + apply_factor(L, w)
         proposed, slope = value_and_gradient(state.model, proposal, batch)
-        back = (w + eps * apply_factor_t(L, slope)) / (2 * eps).sqrt()  # −z', the noise that would lead back
+        # −z', the noise that would lead back
+        back = (w + eps * apply_factor_t(L, slope)) / (2 * eps).sqrt()
         correction = 0.5 * (z.square() - back.square()).sum(1)
         accept, alpha = metropolis_hastings(value, proposed, correction, t, rng.noise)
         theta = torch.where(accept[:, None], proposal, theta)

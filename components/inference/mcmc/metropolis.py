@@ -11,25 +11,32 @@ from components.trouble import NumericalTrouble
 def metropolis_hastings(
     value: Tensor, proposed: Tensor, correction: Tensor | float, t: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Which proposals are accepted [C] bool at step t, and with what probability α [C].
+    """Accepted proposals [C] bool at step t, and their acceptance probabilities α [C].
 
         α = 1 ∧ π(θ') q(θ | θ') / (π(θ) q(θ' | θ))
 
-    ``value`` = log π(θ), ``proposed`` = log π(θ') and ``correction`` = log q(θ | θ') − log q(θ' | θ), all [C].  A proposal
-    of no density (−∞) is rejected, whatever its correction.
-    Raises NumericalTrouble where log π(θ') is NaN or +∞, or where it is finite and its correction is not.
+    ``value`` = log π(θ), ``proposed`` = log π(θ') and ``correction`` = log q(θ | θ') − log
+    q(θ' | θ), all [C].  A proposal with no density (−∞) is rejected for any correction.
+    Raises NumericalTrouble if log π(θ') is NaN or +∞, or if it is finite and its correction
+    is not.
 
-    Source: Robert and Casella (2004), section 7.3; Bardenet (2021), section 4.2."""
+    Source: Robert and Casella (2004), section 7.3; Bardenet (2021), section 4.2.
+    """
     ratio = torch.where(proposed == -torch.inf, -torch.inf, proposed - value + correction)
     wrong = torch.isnan(ratio) | (proposed == torch.inf)
     if wrong.any():
         lost = wrong.nonzero().flatten().tolist()
         at = float(proposed[lost[0]])
-        what = "the gradient of the log density" if torch.isfinite(proposed[lost[0]]) else f"the log density ({at:g})"
+        what = (
+            "the gradient of the log density"
+            if torch.isfinite(proposed[lost[0]])
+            else f"the log density ({at:g})"
+        )
         raise NumericalTrouble(
             f"{what} is not a number where chains {lost} propose to go at step {t}",
             "lower inference.step_size, or mend the density of the model",
         )
     alpha = ratio.clamp(max=0).exp()
-    u = torch.rand(alpha.shape, generator=generator, device=alpha.device, dtype=alpha.dtype)  # [0, 1)
+    # [0, 1)
+    u = torch.rand(alpha.shape, generator=generator, device=alpha.device, dtype=alpha.dtype)
     return u < alpha, alpha

@@ -39,17 +39,21 @@ class RandomWalkState(Chains):
 
 @register("inference", "random_walk_mh")
 class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWalkState]):
-    """Adaptive random-walk Metropolis–Hastings, C chains at once; needs no gradient.
+    """Adaptive random-walk Metropolis–Hastings, C chains in parallel; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
 
-    θ [C, P].  In warm-up Σ = L Lᵀ follows the covariance of all chains together and each chain's log s moves by
-    g t^−κ (α − α*), so that its mean acceptance comes to α*; after it both stay, and every ``thinning``-th state is kept.
-    The best acceptance of a Gaussian is 0.44 for P = 1 and falls to 0.234.
+    θ [C, P].  In warm-up Σ = L Lᵀ follows the pooled covariance of all chains, and each
+    chain's log s moves by g t^−κ (α − α*), so that its mean acceptance approaches α*.
+    After warm-up both are fixed, and every ``thinning``-th state is kept.  The optimal
+    acceptance for a Gaussian is 0.44 for P = 1 and falls to 0.234.
 
-    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.
+    Raises:
+        NumericalTrouble: a log density is NaN or +∞; a proposal of density 0 is rejected.
 
-    Source: Robert and Casella (2004), section 7.5; Haario et al. (2001), section 2; Andrieu and Thoms (2008), Algorithm 4."""
+    Source: Robert and Casella (2004), section 7.5; Haario et al. (2001), section 2; Andrieu
+    and Thoms (2008), Algorithm 4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -61,14 +65,18 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> RandomWalkState:
         state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
-        batch, theta = first_batch(problem, self.sees, rng), state.theta
+        batch = first_batch(problem, self.sees, rng)
+        theta = state.theta
         value = log_joint(model, theta, batch).detach()  # [C]
         return RandomWalkState(**vars(state), value=value, proposal=self.init_proposal(theta))
 
     @torch.no_grad()
     def step(self, state: RandomWalkState, batch: Seen, rng: Rng) -> tuple[RandomWalkState, Info]:
-        theta, value, t = state.theta, state.value, state.t + 1
-        L, log_step = state.proposal.factor, state.proposal.log_step
+        theta = state.theta
+        value = state.value
+        t = state.t + 1
+        L = state.proposal.factor
+        log_step = state.proposal.log_step
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
         proposal = theta + scale * apply_factor(L, z)
@@ -78,7 +86,9 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp()}
         state = advance(state, theta, self.warmup, self.thinning, stats)
-        state = replace(state, value=value, proposal=self.update_proposal(state.proposal, theta, t, alpha))
+        state = replace(
+            state, value=value, proposal=self.update_proposal(state.proposal, theta, t, alpha)
+        )
         info = {
             "log_joint": value.mean(),
             "acceptance": alpha.mean(),

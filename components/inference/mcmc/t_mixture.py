@@ -42,11 +42,15 @@ class TMixture:
     @torch.no_grad()
     def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P]; both [n, D]."""
-        nu, P = self.dof, theta.shape[1]
+        nu = self.dof
+        P = theta.shape[1]
         inverse, log_det = self._inverse
-        square = ((theta.unsqueeze(0) - self.centres.unsqueeze(1)) @ inverse.mT).square().sum(2).T  # [n, D]
+        # [n, D]
+        square = ((theta.unsqueeze(0) - self.centres.unsqueeze(1)) @ inverse.mT).square().sum(2).T
         if math.isfinite(nu):
-            constant = math.lgamma((nu + P) / 2) - math.lgamma(nu / 2) - 0.5 * P * math.log(nu * math.pi)
+            constant = (
+                math.lgamma((nu + P) / 2) - math.lgamma(nu / 2) - 0.5 * P * math.log(nu * math.pi)
+            )
             log_t = constant - log_det - 0.5 * (nu + P) * (square / nu).log1p()
         else:
             log_t = -0.5 * square - 0.5 * P * math.log(2 * math.pi) - log_det
@@ -70,7 +74,13 @@ def spread(start: TMixture, components: int, generator: torch.Generator) -> TMix
 
 
 def fit_mixture(
-    model: LogJoint, batch: Seen, start: TMixture, components: int, rounds: int, draws: int, generator: torch.Generator
+    model: LogJoint,
+    batch: Seen,
+    start: TMixture,
+    components: int,
+    rounds: int,
+    draws: int,
+    generator: torch.Generator,
 ) -> TMixture:
     """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws`` draws of the last one.
 
@@ -117,12 +127,15 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
     Raises NumericalTrouble where rounding leaves no factor of a component.
 
     Source: Cappé et al. (2008), section 4."""
-    nu, P = q.dof, theta.shape[1]
+    nu = q.dof
+    P = theta.shape[1]
     terms, square = q.terms(theta)
     shared = weights.unsqueeze(1) * terms.softmax(1)  # w̄ ρ [n, D]
     alpha = shared.sum(0)
     stays = alpha > min(NEGLIGIBLE, float(alpha.max()) / 2)
-    shared, square, alpha = shared[:, stays], square[:, stays], alpha[stays]
+    shared = shared[:, stays]
+    square = square[:, stays]
+    alpha = alpha[stays]
     near = shared * ((nu + P) / (nu + square) if math.isfinite(nu) else 1.0)  # w̄ ρ u [n, D]
     centres = (near.T @ theta) / near.sum(0).unsqueeze(1)
     gaps = theta.unsqueeze(0) - centres.unsqueeze(1)  # [D, n, P]

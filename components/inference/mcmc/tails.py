@@ -11,38 +11,48 @@ from components.inference.chains import Seen
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.t_mixture import TMixture
 
-DRAWS, RAYS = 2000, 100  # draws of q, and the least likely of them, from which rays lead outwards
-RARER = math.log(1e4)  # −log of the share of q's mass that lies as far out as the end of a ray, against its start
+DRAWS = 2000
+RAYS = 100  # draws of q, and the least likely of them, from which rays lead outwards
+# −log of the share of q's mass that lies as far out as the end of a ray, against its start
+RARER = math.log(1e4)
 FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]  # lengths of a ray that are tried
 SHARE = 0.95  # quantile of the rays: a wedge of directions is enough for weights without a variance
 
 
 @torch.no_grad()
 def tail_growth(fit: TMixture, model: LogJoint, batch: Seen) -> float:
-    """Shape k of the weights w = π/q that draws still further out would have, along rays λ (θ − c) from the centre c of q.
+    """Shape k that the weights w = π/q would have for draws even further out.
+
+    It is measured along rays λ (θ − c) from the centre c of q.
 
         k = (log w(λ) − log w(1)) / s(λ),   s(λ) = −(log q(λ) + P log λ) + log q(1)
 
-    −s is the change of the log mass of q beyond, up to a slowly varying factor, so that P_q(w > v) ∝ v^{−1/k}; λ is such that
-    the rest is 10⁴ times as rare.  A target in the shape of q has k = 0, one of heavier tails k > 0: 1 for any polynomial
-    tail and a Gaussian q, ν_q⁻¹ (ν_q − ν) for Student's t by another.  k̂ of the weights sees their largest values alone, which
-    may not have come yet: 0.67 of 10,000 draws of a Gaussian for a Cauchy target.
+    −s is the change of the log mass of q beyond the point, up to a slowly varying factor,
+    so that P_q(w > v) ∝ v^{−1/k}; λ is such that the remaining mass is 10⁴ times as rare.
+    A target with the shape of q has k = 0, one with heavier tails k > 0: 1 for any
+    polynomial tail and a Gaussian q, ν_q⁻¹ (ν_q − ν) for one Student's t by another.  k̂ of
+    the weights depends only on their largest values, which may not have occurred yet: 0.67
+    for 10,000 draws of a Gaussian and a Cauchy target.
 
     Args:
         fit: q.
         model: log π [K], not normalised.
-        batch: what the log joint sees.
+        batch: the data that the log joint takes.
 
     Returns:
-        The 0.95 quantile of k over the rays; −∞ where the target has no mass out there.
+        The 0.95 quantile of k over the rays; −∞ if the target has no mass there.
 
-    Source: Vehtari et al. (2024), section 2, for the shape k of weights; Owen (2013), section 9.1, for tails of a proposal."""
+    Source: Vehtari et al. (2024), section 2, for the shape k of weights; Owen (2013),
+    section 9.1, for tails of a proposal.
+    """
     generator = torch.Generator(fit.centres.device).manual_seed(0)
     theta = fit.draw(DRAWS, generator)
     theta = theta[fit.log_prob(theta).topk(RAYS, largest=False).indices]  # [K, P]
-    centre, P = fit.weights @ fit.centres, theta.shape[1]
+    centre = fit.weights @ fit.centres
+    P = theta.shape[1]
     start = fit.log_prob(theta)  # [K]
-    factor, rarer = torch.ones_like(start), torch.zeros_like(start)
+    factor = torch.ones_like(start)
+    rarer = torch.zeros_like(start)
     for value in FACTORS.tolist():
         beyond = start - fit.log_prob(centre + value * (theta - centre)) - P * math.log(value)
         moves = (rarer < RARER) & (beyond.isfinite())

@@ -1,1 +1,1 @@
-"""Unknown parameters of state-space models, by particle filters that try many sets of them at once."""
+"""Parameter inference in state-space models by particle filters over many parameter sets."""

@@ -21,7 +21,12 @@ from components.inference.filtering.generalised_particle_filter import WeightedP
 from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import least_ess, passing, repeat_observations, trajectories
+from components.inference.parameters.passes import (
+    least_ess,
+    passing,
+    repeat_observations,
+    trajectories,
+)
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
@@ -43,7 +48,8 @@ class ParticleChains:
     """C chains for each of R replicates: where they are, what the filter made of that, and what they have kept."""
 
     model: Parameterised = rebuilt()
-    problem: Sequence = rebuilt()  # every replicate's observations once for each of its chains [R·C, T, dy]
+    # every replicate's observations once for each of its chains [R·C, T, dy]
+    problem: Sequence = rebuilt()
     t: int = 0  # steps done
     begun: Tensor  # [R·C, P] where the chains began
     theta: Tensor  # and where they are now [R·C, P]
@@ -53,25 +59,35 @@ class ParticleChains:
     proposal: Proposal
     kept: Trace = field(default_factory=Trace)  # rows of θ [R·C, P], on the CPU
     kept_states: Trace = field(default_factory=Trace)  # rows [R·C, T, dx], on the CPU
-    stats: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))  # rows [R·C], on the CPU
+    # rows [R·C], on the CPU
+    stats: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))
 
 
 @register("inference", "particle_mcmc")
-class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequence, Series, ParticleChains]):
-    """Particle marginal Metropolis–Hastings: a random walk on unknown parameters, whose likelihood a particle filter estimates.
+class ParticleMCMC(
+    AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequence, Series, ParticleChains]
+):
+    """Particle marginal Metropolis–Hastings with likelihoods estimated by a particle filter.
 
-        θ' = θ + (s/√P) L z;   (Ẑ', x'_1:T) by a filter at θ';   accept with probability 1 ∧ p(θ') Ẑ' / (p(θ) Ẑ)
+        θ' = θ + (s/√P) L z;   (Ẑ', x'_1:T) by a filter at θ'
+        accept with probability 1 ∧ p(θ') Ẑ' / (p(θ) Ẑ)
 
-    C chains for each of R replicates at once, θ [R·C, P], particles [R·C, N, dx]: one step is one pass of ``filter`` over the
-    whole series for every chain.  Ẑ of the present θ is kept, never made anew: that makes p(θ, x_1:T | y_1:T) the stationary
-    distribution whatever the number of particles.  With a β-filter Ẑ estimates the normaliser of the generalised posterior,
-    which the posterior of θ then is.  The proposal is learnt in warm-up as that of ``random_walk_mh``, by each replicate from
-    its own chains, s for all of them: a chain that too high an estimate holds fast would learn a small step of its own, and
-    stay there.  A step in which the filter of some chain fails is rejected by all.
+    The random walk is on the unknown parameters.  C chains for each of R replicates run in
+    parallel, θ [R·C, P], particles [R·C, N, dx]: one step is one pass of ``filter`` over
+    the whole series for every chain.  Ẑ of the current θ is kept and never re-estimated,
+    which makes p(θ, x_1:T | y_1:T) the stationary distribution for any number of particles.
+    With a β-filter Ẑ estimates the normaliser of the generalised posterior, and the chain
+    targets that posterior of θ.  In warm-up the proposal adapts as in ``random_walk_mh``,
+    for each replicate from its own chains, with one s for all of them: a chain that is
+    stuck at an overestimated Ẑ would adapt to a small step of its own and stay there.  If
+    the filter of any chain fails in a step, all chains reject that step.
 
-    Raises NumericalTrouble where the filter fails at a draw of the prior, at which a chain begins.
+    Raises:
+        NumericalTrouble: the filter fails at a draw from the prior where a chain starts.
 
-    Source: Andrieu, Doucet and Holenstein (2010), section 2.4.2; Andrieu and Thoms (2008), Algorithm 4."""
+    Source: Andrieu, Doucet and Holenstein (2010), section 2.4.2; Andrieu and Thoms (2008),
+    Algorithm 4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"
@@ -100,10 +116,14 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
             proposal=proposal,
         )
 
-    def _evaluate_proposal(self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng) -> Tried:
+    def _evaluate_proposal(
+        self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng
+    ) -> Tried:
         """log p(θ) + log Ẑ(θ) of θ [R·C, P], by a filter that begins anew."""
         clouds = []
-        for state in passing(self.filter, model.at(theta), problem, problem.observations.shape[1], rng):
+        for state in passing(
+            self.filter, model.at(theta), problem, problem.observations.shape[1], rng
+        ):
             assert state.weighted is not None  # a filter that has made a step says what it had
             clouds.append(state.weighted)
         value = model.log_prior(theta) + state.filtered.log_normaliser
@@ -111,8 +131,10 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
 
     @torch.no_grad()
     def step(self, state: ParticleChains, batch: Series, rng: Rng) -> tuple[ParticleChains, Info]:
-        model, t = state.model, state.t + 1
-        theta, L = state.theta.unflatten(0, (-1, self.chains)), state.proposal.factor  # [R, C, P]
+        model = state.model
+        t = state.t + 1
+        theta = state.theta.unflatten(0, (-1, self.chains))
+        L = state.proposal.factor  # [R, C, P]
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         scale = state.proposal.log_step.exp().unsqueeze(-1) / theta.shape[-1] ** 0.5  # [R, C, 1]
         try:
@@ -127,10 +149,16 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
         ess = torch.where(accept, tried.ess, state.ess)
         states = state.states.clone()
         if accept.any():
-            clouds = [WeightedParticles(cloud.x[accept], cloud.log_w[accept]) for cloud in tried.clouds]
+            clouds = [
+                WeightedParticles(cloud.x[accept], cloud.log_w[accept]) for cloud in tried.clouds
+            ]
             states[accept] = trajectories(_of(model, moved[accept]), clouds, rng.noise)
 
-        stats = {"lp": value, "acceptance_rate": alpha, "step_size": state.proposal.log_step.exp().flatten()}
+        stats = {
+            "lp": value,
+            "acceptance_rate": alpha,
+            "step_size": state.proposal.log_step.exp().flatten(),
+        }
         stats["filter_ess"] = ess
         if t > self.warmup and (t - self.warmup) % self.thinning == 0:
             state.kept.append(moved.cpu())
@@ -140,13 +168,25 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
         shared = alpha.view(theta.shape[:2]).mean(1, keepdim=True).expand(theta.shape[:2])
         proposal = self.update_proposal(state.proposal, moved.view_as(theta), t, shared)
         means = dict(zip(model.parameter_names, model.constrain(moved).mean(0), strict=True))
-        info = means | {"log_density": value.mean(), "acceptance": alpha.mean(), "draws": len(state.kept)}
-        return replace(state, t=t, theta=moved, value=value, ess=ess, states=states, proposal=proposal), info
+        info = means | {
+            "log_density": value.mean(),
+            "acceptance": alpha.mean(),
+            "draws": len(state.kept),
+        }
+        return replace(
+            state, t=t, theta=moved, value=value, ess=ess, states=states, proposal=proposal
+        ), info
 
     def posterior(self, state: ParticleChains) -> SampledSeries:
-        like, kept = state.theta, len(state.kept)
-        theta = state.kept.stack_rows(1).to(like.device) if kept else like.unsqueeze(1)[:, :0]  # [R·C, N, P]
-        states = state.kept_states.stack_rows(1).to(like.device) if kept else state.states.unsqueeze(1)[:, :0]
+        like = state.theta
+        kept = len(state.kept)
+        # [R·C, N, P]
+        theta = state.kept.stack_rows(1).to(like.device) if kept else like.unsqueeze(1)[:, :0]
+        states = (
+            state.kept_states.stack_rows(1).to(like.device)
+            if kept
+            else state.states.unsqueeze(1)[:, :0]
+        )
         stats = {name: rows.stack_rows(1).to(like.device) for name, rows in state.stats.items()}
         replicates = len(like) // self.chains
         names = list(state.model.parameter_names)

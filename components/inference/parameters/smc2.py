@@ -1,4 +1,4 @@
-"""SMC²: particles of parameters, each of which carries a particle filter."""
+"""SMC²: parameter particles that each carry a particle filter."""
 
 from __future__ import annotations
 
@@ -50,21 +50,28 @@ class Nested:
 
 @register("inference", "smc2")
 class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested]):
-    """SMC²: unknown parameters and states learnt together as observations come, R replicates at once.
+    """SMC²: sequential joint inference of parameters and states, R replicates in parallel.
 
-    M parameter sets θ [R·M, P], each with a particle filter [R·M, N, dx]; with ẑ_t(θ) = Σ_n w_{t−1}^n G_t(y_t | x_t^n),
+    M parameter sets θ [R·M, P], each with a particle filter [R·M, N, dx]; with
+    ẑ_t(θ) = Σ_n w_{t−1}^n G_t(y_t | x_t^n),
 
-        W ← W ẑ_t(θ);   where the ESS of W falls below a share of M:  resample θ and its filter by W, then ``moves`` times
-        θ' ~ N(θ, s²/P Cov_W(θ)),   accept with probability 1 ∧ p(θ') Ẑ'_t / (p(θ) Ẑ_t),   Ẑ'_t by a new filter over y_1:t
+        W ← W ẑ_t(θ);   if the ESS of W falls below a share of M:
+        resample θ and its filter by W, then ``moves`` times  θ' ~ N(θ, s²/P Cov_W(θ)),
+        accept with probability 1 ∧ p(θ') Ẑ'_t / (p(θ) Ẑ_t),
+        Ẑ'_t by a new filter over y_1:t
 
-    The product over t of Σ_m W^m ẑ_t(θ^m) estimates the evidence of the model without its parameters.  Where fewer than
-    ``least_acceptance`` of the proposals are accepted, every filter is replaced by one of 2N particles, up to
-    ``most_particles``, W ← W Ẑ^{2N}/Ẑ^N.  A step costs one of a filter, a move t of them.  With a β-filter all is that of
-    the generalised posterior.  The states' summaries are of their mixture over θ.
+    The product over t of Σ_m W^m ẑ_t(θ^m) estimates the evidence of the model with its
+    parameters integrated out.  If fewer than ``least_acceptance`` of the proposals are
+    accepted, every filter is replaced by one with 2N particles, up to ``most_particles``, W
+    ← W Ẑ^{2N}/Ẑ^N.  A step costs one filter step, a move costs t of them.  With a β-filter
+    everything refers to the generalised posterior.  State summaries are of the mixture over
+    θ.
 
-    Raises NumericalTrouble where the filter fails at a parameter set that is not merely proposed.
+    Raises:
+        NumericalTrouble: the filter fails at a parameter set other than a proposal.
 
-    Source: Chopin, Jacob and Papaspiliopoulos (2013), sections 3.1 to 3.6."""
+    Source: Chopin, Jacob and Papaspiliopoulos (2013), sections 3.1 to 3.6.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
@@ -81,7 +88,8 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
 
     @torch.no_grad()
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> Nested:
-        r, m = problem.replicates, self.sets
+        r = problem.replicates
+        m = self.sets
         theta = model.draw_prior(r * m, rng.init)
         start: FilterState = self.filter.init(model.at(theta), repeat_observations(problem, m), rng)
         log_w = theta.new_full((r, m), -math.log(m))
@@ -103,16 +111,21 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
     @torch.no_grad()
     def step(self, state: Nested, batch: Observation, rng: Rng) -> tuple[Nested, Info]:
         m = self.sets
-        y, missing = batch.y.repeat_interleave(m, 0), batch.missing
-        seen = batch._replace(y=y, missing=None if missing is None else missing.repeat_interleave(m))
+        y = batch.y.repeat_interleave(m, 0)
+        missing = batch.missing
+        seen = batch._replace(
+            y=y, missing=None if missing is None else missing.repeat_interleave(m)
+        )
         now, _ = self._with(state.particles).step(_filter_of(state), seen, rng)
-        increment, row = now.filtered.log_normaliser, now.filtered
+        increment = now.filtered.log_normaliser
+        row = now.filtered
         predicted = _mixed(state.log_w, row.predicted.rows[-1])
         log_w = state.log_w + increment.view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
         if not torch.isfinite(total).all():
             raise NumericalTrouble(
-                f"weights of parameters all zero or not a number at t = {batch.t}", "raise inference.sets"
+                f"weights of parameters all zero or not a number at t = {batch.t}",
+                "raise inference.sets",
             )
         state = replace(
             state,
@@ -140,28 +153,46 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         """The filter with so many particles."""
         return self.filter.model_copy(update={"particles": particles})
 
-    def _filter_anew(self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng) -> FilterState:
+    def _filter_anew(
+        self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng
+    ) -> FilterState:
         """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
         (last,) = deque(
-            passing(self._with(state.particles), state.model.at(theta), repeat_observations(some, self.sets), t, rng),
+            passing(
+                self._with(state.particles),
+                state.model.at(theta),
+                repeat_observations(some, self.sets),
+                t,
+                rng,
+            ),
             maxlen=1,
         )
         return last
 
-    def _rejuvenate(self, state: Nested, replicates: Tensor, t: int, rng: Rng) -> tuple[Nested, Tensor]:
+    def _rejuvenate(
+        self, state: Nested, replicates: Tensor, t: int, rng: Rng
+    ) -> tuple[Nested, Tensor]:
         """Resample, then move the parameter sets of the replicates named; and the share of proposals that were accepted."""
-        m, P = self.sets, state.theta.shape[1]
-        rows = replicates.unsqueeze(1) * m + torch.arange(m, device=replicates.device)  # of these among all  # [K, M]
-        w, theta = state.log_w[replicates].exp(), state.theta[rows]  # [K, M], [K, M, P]
+        m = self.sets
+        P = state.theta.shape[1]
+        # of these among all  # [K, M]
+        rows = replicates.unsqueeze(1) * m + torch.arange(m, device=replicates.device)
+        w = state.log_w[replicates].exp()
+        theta = state.theta[rows]  # [K, M], [K, M, P]
         off = theta - (w.unsqueeze(1) @ theta)
         L = factor((w.unsqueeze(2) * off).mT @ off, self.regularisation)  # of Cov_W(θ)  # [K, P, P]
         kept = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
-        theta, log_z, ess = state.theta[kept], state.log_z[kept], state.ess[kept]
-        x, log_wx = state.x[kept], state.log_wx[kept]
+        theta = state.theta[kept]
+        log_z = state.log_z[kept]
+        ess = state.ess[kept]
+        x = state.x[kept]
+        log_wx = state.log_wx[kept]
         shares = []
         for _ in range(self.moves):
-            z = torch.randn(len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+            z = torch.randn(
+                len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype
+            )
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
                 new = self._filter_anew(state, proposed, replicates, t, rng)
@@ -169,10 +200,12 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
                 shares.append(log_z.new_zeros(()))
                 continue
             new_z = new.filtered.log_normaliser
-            before, after = state.model.log_prior(theta) + log_z, state.model.log_prior(proposed) + new_z
+            before = state.model.log_prior(theta) + log_z
+            after = state.model.log_prior(proposed) + new_z
             accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
             shares.append(alpha.mean())
-            theta, log_z = torch.where(accept[:, None], proposed, theta), torch.where(accept, new_z, log_z)
+            theta = torch.where(accept[:, None], proposed, theta)
+            log_z = torch.where(accept, new_z, log_z)
             ess = torch.where(accept, least_ess(new).to(ess), ess)
             x = torch.where(accept[:, None, None], new.particles, x)
             log_wx = torch.where(accept[:, None], new.log_w, log_wx)
@@ -199,14 +232,22 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         state.filtered.log_normaliser += total
         new_ess = least_ess(new).to(state.ess)
         return replace(
-            state, log_w=log_w - total.unsqueeze(1), log_z=log_z, ess=new_ess, x=new.particles, log_wx=new.log_w
+            state,
+            log_w=log_w - total.unsqueeze(1),
+            log_z=log_z,
+            ess=new_ess,
+            x=new.particles,
+            log_wx=new.log_w,
         )
 
     def posterior(self, state: Nested) -> LearnedSeries:
-        r, names = len(state.log_w), list(state.model.parameter_names)
+        r = len(state.log_w)
+        names = list(state.model.parameter_names)
         theta = state.theta.unflatten(0, (r, -1))  # [R, M, P]
         stats = {"filter_ess": state.ess.unflatten(0, (r, -1))}
-        draws = Draws(theta, state.begun, names, state.model, stats, log_weights=state.log_w, replicates=r)
+        draws = Draws(
+            theta, state.begun, names, state.model, stats, log_weights=state.log_w, replicates=r
+        )
         return LearnedSeries(**vars(state.filtered.so_far()), parameters=draws)
 
 
@@ -214,7 +255,11 @@ def _filter_of(state: Nested) -> FilterState:
     """The filters of all parameter sets, which have kept nothing."""
     fresh = Filtering(log_normaliser=torch.zeros_like(state.log_z))
     return FilterState(
-        model=state.model.at(state.theta), particles=state.x, log_w=state.log_wx, filtered=fresh, weighted=None
+        model=state.model.at(state.theta),
+        particles=state.x,
+        log_w=state.log_wx,
+        filtered=fresh,
+        weighted=None,
     )
 
 
@@ -227,9 +272,12 @@ def _summaries(state: Nested, means: Tensor, variances: Tensor, rng: Rng) -> dic
     """Mean, variance and quantiles of the states' mixture over the parameter sets, from each set's own [R·M, dx]."""
     mean = _mixed(state.log_w, means)
     off = means.unflatten(0, state.log_w.shape) - mean.unsqueeze(1)
-    variance = _mixed(state.log_w, variances) + (state.log_w.exp().unsqueeze(1) @ off.square()).squeeze(1)
+    variance = _mixed(state.log_w, variances) + (
+        state.log_w.exp().unsqueeze(1) @ off.square()
+    ).squeeze(1)
     r = len(state.log_w)
     w = (state.log_w.flatten().unsqueeze(1) + state.log_wx).exp().view(r, -1)  # [R, M·N]
-    drawn = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))  # [R, M·N, dx]
+    # [R, M·N, dx]
+    drawn = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))
     lower, upper = quantiles(drawn, (0.05, 0.95))
     return {"mean": mean, "variance": variance, "lower": lower, "upper": upper}

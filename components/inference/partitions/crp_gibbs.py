@@ -64,29 +64,44 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
 
     def init(self, model: DirichletProcess, problem: Unlabelled, rng: Rng) -> CrpState:
         assert isinstance(problem.train, Rows)
-        x, prior = problem.train.x.flatten(1), model.prior
+        x = problem.train.x.flatten(1)
+        prior = model.prior
         if not len(x):
             raise Misfit(f"dataset={problem.name}: there is no training row to put into a cluster")
         numbers = CrpNumbers.of(
-            (x - prior.m).double().cpu().numpy(), model.concentration, prior.V.double().cpu().numpy(), float(prior.beta),
+            (x - prior.m).double().cpu().numpy(),
+            model.concentration,
+            prior.V.double().cpu().numpy(),
+            float(prior.beta),
             float(prior.nu),
-        )  # fmt: skip
+        )
         device = rng.init.device
-        clusters = torch.randint(1, min(len(x), MOST_AT_FIRST) + 1, (self.chains, 1), generator=rng.init, device=device)
+        clusters = torch.randint(
+            1, min(len(x), MOST_AT_FIRST) + 1, (self.chains, 1), generator=rng.init, device=device
+        )
         u = torch.rand(self.chains, len(x), generator=rng.init, dtype=torch.float64, device=device)
         z = (u * clusters).long().cpu()
         for row in z:  # labels without gaps
             row.copy_(torch.unique(row, return_inverse=True)[1])
         return CrpState(
-            model=model, x=x, numbers=numbers, z=z, log_joint=torch.full((self.chains,), torch.nan).double()
+            model=model,
+            x=x,
+            numbers=numbers,
+            z=z,
+            log_joint=torch.full((self.chains,), torch.nan).double(),
         )
 
     def step(self, state: CrpState, batch: Rows, rng: Rng) -> tuple[CrpState, Info]:
         shape = (self.chains, state.numbers.uniforms(self.split_merge, self.scans))
-        u = torch.rand(shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device).cpu().numpy()
+        u = (
+            torch.rand(shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device)
+            .cpu()
+            .numpy()
+        )
         z = state.z.clone()
         log_joint, accepted = (
-            torch.as_tensor(v) for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans)
+            torch.as_tensor(v)
+            for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans)
         )
         n = state.n + 1
         if n > self.burn_in and (n - self.burn_in) % self.thinning == 0:
@@ -94,7 +109,11 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
             state.kept_log_joint.append(log_joint)
         share = float(accepted.mean()) / max(self.split_merge, 1)
         state = replace(state, z=z, log_joint=log_joint, n=n, accepted=state.accepted + share)
-        return state, {"clusters": (z.amax(1) + 1).double().mean(), "log_joint": log_joint.mean(), "acceptance": share}
+        return state, {
+            "clusters": (z.amax(1) + 1).double().mean(),
+            "log_joint": log_joint.mean(),
+            "acceptance": share,
+        }
 
     def posterior(self, state: CrpState) -> PartitionDraws:
         none = not len(state.kept)  # before the first is kept: where the chains are
@@ -102,4 +121,6 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         log_joint = state.log_joint[:, None] if none else state.kept_log_joint.stack_rows(1)
         accepted = state.accepted / max(state.n, 1) if self.split_merge else float("nan")
         model = state.model
-        return PartitionDraws(model.concentration, model.prior, state.x, z, log_joint, self.loss, accepted)
+        return PartitionDraws(
+            model.concentration, model.prior, state.x, z, log_joint, self.loss, accepted
+        )

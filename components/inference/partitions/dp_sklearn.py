@@ -46,7 +46,7 @@ class ExpectedMixture:
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideMixture:
-    """What the library found."""
+    """State that holds the library's fitted mixture."""
 
     model: DirichletProcess = rebuilt()
     found: dict[str, Tensor] | None = None  # None: nothing yet
@@ -54,15 +54,18 @@ class OutsideMixture:
 
 @register("inference", "dp_sklearn")
 class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
-    """Mean field of a Dirichlet process mixture by scikit-learn's ``BayesianGaussianMixture``: beside which ours are judged.
+    """Mean-field Dirichlet process mixture by scikit-learn, a reference for our own methods.
 
         q(z) Π_t q(v_t) q(μ_t, Λ_t),   log p(x) ≈ log Σ_t E π_t N(x | m_t, (E Λ_t)⁻¹)
 
-    ``prior`` model: the base measure of the model; library: the defaults of the library, which are weaker.  The best of
-    ``starts`` starts by k-means; all cycles are the first step's.  Held-out densities are those at expected parameters, for the
-    library has no predictive of its own (its ``score`` takes expected logarithms, which are no density's).  On the CPU.
+    It uses scikit-learn's ``BayesianGaussianMixture``.  ``prior`` model: the base measure
+    of the model; library: the defaults of the library, which are weaker.  The best of
+    ``starts`` k-means starts is kept; all cycles run in the first step.  Held-out densities
+    are evaluated at expected parameters, because the library has no predictive density (its
+    ``score`` takes expected logarithms, which do not give a density).  On the CPU.
 
-    Source: Pedregosa et al. (2011); Blei & Jordan (2006), section 3."""
+    Source: Pedregosa et al. (2011); Blei & Jordan (2006), section 3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -83,7 +86,8 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import BayesianGaussianMixture  # slow to import
 
-        measure, keys = state.model.prior, dict[str, Any]()
+        measure = state.model.prior
+        keys = dict[str, Any]()
         if self.prior == "model":
             keys = {
                 "mean_prior": measure.m.cpu().numpy(),
@@ -102,9 +106,16 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # Info says it
             mixture.fit(batch.x.flatten(1).cpu().numpy())
-        parts = {"weights": mixture.weights_, "means": mixture.means_, "roots": mixture.precisions_cholesky_}
+        parts = {
+            "weights": mixture.weights_,
+            "means": mixture.means_,
+            "roots": mixture.precisions_cholesky_,
+        }
         found = {name: torch.from_numpy(value).to(batch.x) for name, value in parts.items()}
-        return replace(state, found=found), {"cycles": mixture.n_iter_, "converged": float(mixture.converged_)}
+        return replace(state, found=found), {
+            "cycles": mixture.n_iter_,
+            "converged": float(mixture.converged_),
+        }
 
     def posterior(self, state: OutsideMixture) -> ExpectedMixture:
         assert state.found is not None

@@ -1,4 +1,7 @@
-"""Draws of a partition of the training rows into Gaussian clusters, whose means and precisions are integrated out."""
+"""Draws of a partition of the training rows into Gaussian clusters.
+
+The cluster means and precisions are integrated out.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class PartitionDraws:
 
     @property
     def summaries(self) -> Draws:
-        """What does not hang on labels, by which chains are compared: the number of clusters and log p(z, x)."""
+        """Label-invariant summaries for comparing chains: number of clusters and log p(z, x)."""
         both = torch.stack([self.sizes.double(), self.log_joint], 2)  # [C, S, 2]
         return Draws(both, both[:, 0], ["clusters", "log_joint"])
 
@@ -86,7 +89,8 @@ class PartitionDraws:
 
     def _log_each(self, z: Array, batch: Rows) -> Tensor:
         """log p(x_b, cluster k | z, training rows), the clusters of z and then a new one [K + 1, B]."""
-        K, x = int(z.max()) + 1, batch.x.flatten(1).to(self.x)
+        K = int(z.max()) + 1
+        x = batch.x.flatten(1).to(self.x)
         rows = torch.nn.functional.one_hot(torch.as_tensor(z), K + 1).to(self.x).T  # [K + 1, N]
         weights = rows.sum(1)
         weights[K] = self.concentration
@@ -95,7 +99,9 @@ class PartitionDraws:
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log S⁻¹ Σ_s p(x_b | z_s, training rows), a mixture of Student's t under each draw [B]."""
-        each = torch.stack([self._log_each(z, batch).logsumexp(0) for z in _evenly_spaced(self.labels, PREDICTED)])
+        each = torch.stack(
+            [self._log_each(z, batch).logsumexp(0) for z in _evenly_spaced(self.labels, PREDICTED)]
+        )
         return each.logsumexp(0) - np.log(len(each))
 
     def clusters(self, batch: Rows) -> Tensor:

@@ -29,27 +29,34 @@ class EnsembleState:
     """M networks on their way down, and their optimizer."""
 
     model: LogJoint = rebuilt()
-    weights: nn.ParameterDict  # "theta" [M, P]; a module: a checkpoint is read into what the optimizer holds
+    # "theta" [M, P]; a module: a checkpoint is read into what the optimizer holds
+    weights: nn.ParameterDict
     optimizer: Optimizer
 
 
 @register("inference", "deep_ensemble")
 class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
-    """Deep ensemble: M networks at modes of the posterior, each from a start of its own, whose predictives are averaged.
+    """Deep ensemble: M networks at posterior modes, with averaged predictive distributions.
 
-    θ_m = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ) for m = 1 … M, by Adam or gradient descent with momentum on the
-    minibatch estimate divided by N;  p(y*|x*) = M⁻¹ Σ_m p(y*|x*, θ_m).  The members are one tensor θ [M, P].  They see
-    the same minibatches and are not trained against attacks: they differ by where they begin, which Lakshminarayanan et
-    al. found to be what matters.  M = 1 is ``map``.
+    Each starts from its own initial weights.
+    θ_m = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ) for m = 1 … M, by Adam or gradient
+    descent with momentum on the minibatch estimate divided by N;
+    p(y*|x*) = M⁻¹ Σ_m p(y*|x*, θ_m).  The members are one tensor θ [M, P].
+    They see the same minibatches and are not trained against attacks: they differ only in
+    their initial weights, which Lakshminarayanan et al. found to be what matters.  M = 1 is
+    ``map``.
 
     Raises:
         NumericalTrouble: a member leaves the finite numbers.
 
-    Source: Lakshminarayanan, Pritzel and Blundell (2017), Algorithm 1."""
+    Source: Lakshminarayanan, Pritzel and Blundell (2017), Algorithm 1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"theta_predictive"})}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"theta_predictive"})
+    }
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     members: PositiveInt
@@ -58,7 +65,9 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> EnsembleState:
-        weights = nn.ParameterDict({"theta": init_for_training(model, problem, self.sees, self.members, rng).theta})
+        weights = nn.ParameterDict(
+            {"theta": init_for_training(model, problem, self.sees, self.members, rng).theta}
+        )
         optimizer = optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum)
         return EnsembleState(model=model, weights=weights, optimizer=optimizer)
 
@@ -68,7 +77,9 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
         theta.grad = -gradient / (batch.scale * len(batch.x))
         state.optimizer.step()
         if not bool(torch.isfinite(theta.detach().sum())):
-            raise NumericalTrouble("members of the ensemble left the finite numbers", "lower inference.lr")
+            raise NumericalTrouble(
+                "members of the ensemble left the finite numbers", "lower inference.lr"
+            )
         return state, {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).mean()}
 
     def posterior(self, state: EnsembleState) -> Particles:

@@ -1,4 +1,7 @@
-"""What ``map``, ``mc_dropout`` and ``mc_dropout_alpha`` share: one descent step on minus the log joint of a network."""
+"""Descent step on minus the log joint of a network.
+
+It is shared by ``map``, ``mc_dropout`` and ``mc_dropout_alpha``.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,18 @@ class DescentState:
     optimizer: Optimizer
 
 
-def optimizer_of(parameters: Iterable[Tensor], descent: Descent, lr: float, momentum: float) -> Optimizer:
+def optimizer_of(
+    parameters: Iterable[Tensor], descent: Descent, lr: float, momentum: float
+) -> Optimizer:
     """Adam or stochastic gradient descent with momentum."""
     if descent == "adam":
         return Adam(parameters, lr)
     return SGD(parameters, lr, momentum)
 
 
-def descend(network: Penalised, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:
+def descend(
+    network: Penalised, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None
+) -> Info:
     """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
 
     Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its customary meaning."""
@@ -43,18 +50,25 @@ def descend(network: Penalised, optimizer: Optimizer, batch: Batch, generator: t
 
 
 def lower(network: Penalised, optimizer: Optimizer, batch: Batch, fit: Tensor) -> Info:
-    """The same where ``fit`` [B] stands for log p(y_b|x_b)."""
+    """One step of ``descend`` with ``fit`` [B] in place of log p(y_b|x_b)."""
     log_likelihood = batch.scale * fit.sum()
     penalty = network.penalty()
     loss = (penalty - log_likelihood) / (batch.scale * len(batch.x))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return {"loss": loss.detach(), "log_likelihood": log_likelihood.detach(), "penalty": penalty.detach()}
+    return {
+        "loss": loss.detach(),
+        "log_likelihood": log_likelihood.detach(),
+        "penalty": penalty.detach(),
+    }
 
 
 def frozen(network: T) -> T:
-    """A copy as it predicts, that training leaves alone and whose parameters take no gradient, as attacks want it."""
+    """Copy of a network in prediction mode, without parameter gradients, for attacks.
+
+    Further training does not change it.
+    """
     still = copy.deepcopy(network)
     still.train(False)
     for parameter in still.parameters():

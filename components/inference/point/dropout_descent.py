@@ -1,4 +1,4 @@
-"""What ``mc_dropout`` and ``mc_dropout_alpha`` share: a network that descends with dropout, and predicts with it."""
+"""Descent and prediction with dropout, shared by ``mc_dropout`` and ``mc_dropout_alpha``."""
 
 from __future__ import annotations
 
@@ -33,8 +33,12 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
         if isinstance(model, Dropout) and model.dropout == 0:
-            raise Misfit("model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map")
-        return DescentState(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))
+            raise Misfit(
+                "model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map"
+            )
+        return DescentState(
+            model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+        )
 
     def posterior(self, state: DescentState) -> DropoutPosterior:
         return DropoutPosterior(frozen(state.network), self.n_predict)

@@ -27,13 +27,16 @@ class AnnealedDescent(DescentState):
 
 @register("inference", "map")
 class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
-    """Maximum a posteriori: one network at a mode of its posterior, by Adam or gradient descent with momentum.
+    """Maximum a posteriori: one network at a posterior mode, by Adam or momentum descent.
 
-    θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), on minibatches whose sum is scaled by N/B.  The step size is lr, or falls
-    from lr to ``final_lr`` as half a cosine does over ``anneal_steps`` and stays there.  Dropout is off, or acts in training
-    alone.
+    θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), by Adam or gradient descent with
+    momentum on minibatches, with sums scaled by N/B.  The step size is lr, or falls from lr
+    to ``final_lr`` along half a cosine over ``anneal_steps`` and then stays there.  Dropout
+    is off, or acts only in training.
 
-    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1; Loshchilov and Hutter (2017), eq. (5)."""
+    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1; Loshchilov and
+    Hutter (2017), eq. (5).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
@@ -56,22 +59,28 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
     @model_validator(mode="after")
     def _ends(self) -> MAP:
         if self.schedule == "cosine" and self.anneal_steps is None:
-            raise ValueError("anneal_steps: schedule=cosine falls over so many steps; give it, such as ${steps}")
+            raise ValueError(
+                "anneal_steps: schedule=cosine falls over so many steps; give it, such as ${steps}"
+            )
         return self
 
     def rate_at(self, t: int) -> float:
-        """Of the step after t of them."""
+        """Step size of the step that follows t steps."""
         if self.schedule == "constant" or self.anneal_steps is None:
             return self.lr
         return cosine_anneal(self.lr, self.final_lr, t, self.anneal_steps)
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AnnealedDescent:
-        return AnnealedDescent(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))
+        return AnnealedDescent(
+            model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+        )
 
     def step(self, state: AnnealedDescent, batch: Batch, rng: Rng) -> tuple[AnnealedDescent, Info]:
         state.optimizer.settings["lr"] = self.rate_at(state.t)
         generator = rng.noise if self.dropout == "training" else None
-        return replace(state, t=state.t + 1), descend(state.network, state.optimizer, batch, generator)
+        return replace(state, t=state.t + 1), descend(
+            state.network, state.optimizer, batch, generator
+        )
 
     def posterior(self, state: AnnealedDescent) -> PointEstimate:
         return PointEstimate(frozen(state.network))

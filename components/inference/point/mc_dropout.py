@@ -12,15 +12,17 @@ from components.registry import register
 
 @register("inference", "mc_dropout")
 class MCDropout(DropoutDescent):
-    """MC dropout: a network trained with dropout, whose predictive is the mixture of S passes with dropout left on.
+    """MC dropout: a network trained with dropout, predicting by S passes with dropout on.
 
-    p(y*|x*) ≈ S⁻¹ Σ_s p(y*|x*, θ̂ ∘ m_s), m_s ~ Bernoulli(1 − p) on the hidden units; θ̂ minimises the minibatch
-    estimate of −Σ_n log p(y_n|x_n, θ ∘ m) − log p(θ).
+    The predictive distribution is the mixture over these passes.
+    p(y*|x*) ≈ S⁻¹ Σ_s p(y*|x*, θ̂ ∘ m_s), m_s ~ Bernoulli(1 − p) on the hidden units; θ̂
+    minimises the minibatch estimate of −Σ_n log p(y_n|x_n, θ ∘ m) − log p(θ).
 
     Raises:
-        Misfit: the model's dropout is 0, which would leave nothing random.
+        Misfit: the model's dropout is 0, so nothing would be random.
 
-    Source: Gal and Ghahramani (2016), section 4."""
+    Source: Gal and Ghahramani (2016), section 4.
+    """
 
     def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
         return state, descend(state.network, state.optimizer, batch, rng.noise)

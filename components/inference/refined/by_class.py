@@ -18,9 +18,13 @@ from components.posteriors.draws import hold
 
 @dataclass(frozen=True)
 class ClassPosterior:
-    """p(y|x) ∝ p(y) p̂(x|y), p̂ by importance samples of each class from a proposal whose density is known.
+    """Class posterior p(y|x) ∝ p(y) p̂(x|y), p̂ by importance sampling within each class.
 
-    Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes classifier)."""
+    The proposal has a known density.
+
+    Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes
+    classifier).
+    """
 
     guide: LatentVariable[Batch]  # q(z|x, y), refined or not
     log_share: Tensor  # log p(y) [C]
@@ -29,7 +33,9 @@ class ClassPosterior:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """p(y*|x*) at x [B, …]; one draw of importance samples, so that S = 1."""
-        return class_predictive(self.guide, self.log_share, x, self.n_predict, generator, self.proposal)
+        return class_predictive(
+            self.guide, self.log_share, x, self.n_predict, generator, self.proposal
+        )
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n importance samples of each class: new ones, or always the same without a generator."""

@@ -1,4 +1,4 @@
-"""Guides q_0 whose draws are refined: of the parameters of a log joint, and of the latent variables of rows."""
+"""Guides q_0 for refinement: parameters of a log joint, and latent variables of rows."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ class StepSize(nn.Module):
 
     def __init__(self, eta: float | Sequence[float], learn: bool, like: Tensor):
         super().__init__()
-        value, D = like.new_tensor(eta), like.shape[-1]
+        value = like.new_tensor(eta)
+        D = like.shape[-1]
         if value.dim() and len(value) != D:
-            raise Misfit(f"inference.eta: {len(value)} step sizes of {D} coordinates; give one, or {D} in their order")
+            raise Misfit(
+                f"inference.eta: {len(value)} step sizes of {D} coordinates; give one, or {D} in their order"
+            )
         self.log_eta = nn.Parameter(value.log(), requires_grad=learn)
 
     @property
@@ -55,7 +58,10 @@ class StepSize(nn.Module):
 def of_parameters(
     q: GlobalGaussian | PointGuide, model: LogJoint, batch: Batch | Series | None, noise: Tensor
 ) -> Begun:
-    """Draws of θ from noise [S, B, P]; the target is the log joint of all N rows, of which a minibatch gives an estimate."""
+    """Draws of θ from noise [S, B, P], with the log joint of all N rows as target.
+
+    A minibatch gives an estimate of the target.
+    """
 
     def target(z: Tensor) -> Tensor:
         return log_joint(model, z.flatten(0, 1), batch).unflatten(0, z.shape[:2])
@@ -63,7 +69,9 @@ def of_parameters(
     return Begun(q.transform(noise), q.entropy.expand(noise.shape[1]), target, 1.0)
 
 
-def of_rows(model: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Begun:
+def of_rows(
+    model: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
+) -> Begun:
     """z ~ q(z|x) of the encoder for every row [S, B, D]."""
     m, s = model.encode(batch)
     z = m + s * normal(m.expand(n_samples, *m.shape), generator)

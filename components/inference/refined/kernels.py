@@ -1,7 +1,10 @@
-"""Kernels that refine draws z [S, B, D] of a guide: S particles of each of B posteriors, all differentiable.
+"""Differentiable kernels that refine draws z [S, B, D] of a guide.
 
-A target is a log density [S, B, D] -> [S, B] whose (s, b)-th value depends on z_sb alone; the particles of one posterior see
-each other through their kernel matrix, those of two never."""
+There are S particles for each of B posteriors.  A target is a log density
+[S, B, D] -> [S, B], and its (s, b)-th value depends only on z_sb.  Particles of the
+same posterior interact through their kernel matrix; particles of different posteriors
+never do.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,23 @@ Field = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B, D]: what a particle fo
 
 
 def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
-    """∇ log p(z) [S, B, D]; ``graph``: it can be differentiated in turn, in z and in whatever the target is made of.
+    """∇ log p(z) [S, B, D].
 
-    Raises Misfit when the target cannot be differentiated."""
+    Args:
+        graph: keep the graph, so that the result can be differentiated in z and in all
+            that the target depends on.
+
+    Raises:
+        Misfit: the target cannot be differentiated.
+    """
     with torch.enable_grad():
         z = z if graph and z.requires_grad else z.detach().requires_grad_()
         value = target(z)
         if not value.requires_grad:
-            raise Misfit("inference=vis: it follows the gradient of the log joint, and this model's cannot be "
-                         "differentiated; use inference=gaussian_vi inference.gradient=reinforce")  # fmt: skip
+            raise Misfit(
+                "inference=vis: it follows the gradient of the log joint, and this model's cannot be "
+                "differentiated; use inference=gaussian_vi inference.gradient=reinforce"
+            )
         (gradient,) = torch.autograd.grad(value.sum(), z, create_graph=graph)
     return gradient
 
@@ -40,20 +51,23 @@ def by_posterior(z: Tensor) -> Tensor:
 
 
 def interaction(z: Tensor, bandwidth: Bandwidth) -> Interaction:
-    """What the S particles of each posterior do to each other."""
+    """Kernel interaction among the S particles of each posterior."""
     return among(by_posterior(z).flatten(0, 1), z.shape[1], bandwidth)
 
 
 def minus_score(z: Tensor, bandwidth: Bandwidth) -> Tensor:
-    """−∇log q of the density q of which z are draws, by the blob method, [S, B, D]:
+    """−∇log q of the density q from which z are draws, by the blob method, [S, B, D].
 
-        −Σ_n ∇K_mn / Σ_n K_mn − Σ_l ∇K_ml / Σ_n K_nl,   ∇ = ∇_{z_m},  K_mn = exp(−‖z_m − z_n‖²/h)
+        −Σ_n ∇K_mn / Σ_n K_mn − Σ_l ∇K_ml / Σ_n K_nl
+        ∇ = ∇_{z_m},  K_mn = exp(−‖z_m − z_n‖²/h)
 
-    The gradient of −δ/δq E_q[log(q∗K)]: the first term is that of −log(q∗K), the second makes up for what the smoothing
-    adds.  The first alone leaves too small a spread.
+    It is the gradient of −δ/δq E_q[log(q∗K)]: the first term is the gradient of −log(q∗K),
+    the second compensates for the smoothing.  The first term without the second gives too
+    small a spread.
 
-    Source: Gallego (2021), appendix 2.A, whose last display sums ∇K(z_m, z_n) over k, and whose first lacks a minus; Carrillo,
-    Craig and Patacchini (2019), eq. (14)."""
+    Source: Gallego (2021), appendix 2.A, in which the last display sums ∇K(z_m, z_n) over
+    k, and the first lacks a minus; Carrillo, Craig and Patacchini (2019), eq. (14).
+    """
     z = by_posterior(z)  # [B, S, D]
     K, h = kernel(z, bandwidth)  # [B, S, S], [B]
     density = K.sum(-1, keepdim=True)  # Σ_n K_mn [B, S, 1]
@@ -89,7 +103,9 @@ class KernelStep:
         if self.name == "sgld":
             return eta * gradient + (2 * eta).sqrt() * normal(z, generator)
         particles = interaction(z, self.bandwidth)
-        moved = eta * (particles.average(by_posterior(gradient).flatten(0, 1)) + particles.correction())
+        moved = eta * (
+            particles.average(by_posterior(gradient).flatten(0, 1)) + particles.correction()
+        )
         if self.name == "sgld_r":
             moved = moved + (2 * eta).sqrt() * particles.noise(generator, self.jitter)[0]
         return by_posterior(moved.unflatten(0, (z.shape[1], len(z))))
@@ -105,4 +121,6 @@ class KernelStep:
 
 def normal(like: Tensor, generator: torch.Generator) -> Tensor:
     """N(0, 1) of this shape."""
-    return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
+    return torch.randn(
+        like.shape, generator=generator, dtype=like.dtype, device=generator.device
+    ).to(like.device)

@@ -22,19 +22,23 @@ class Begun:
     z: Tensor  # z_0 [S, B, D]
     entropy: Tensor  # H(q_0) [B]; 0 of a point, which has none
     target: Target  # log p(x, z), up to what does not depend on z
-    weight: float  # what the sum over B of the objective is multiplied by: rows that each of them stands for
+    # what the sum over B of the objective is multiplied by: rows that each of them stands for
+    weight: float
 
 
 def hessian(gradient: Tensor, z: Tensor, graph: bool) -> Tensor:
     """∇² log p(z_sb) [S, B, D, D] of the gradient [S, B, D] at z, D backward passes for all (s, b)."""
     D = z.shape[-1]
-    rows = [torch.autograd.grad(gradient[..., d].sum(), z, create_graph=graph, retain_graph=True)[0] for d in range(D)]
+    rows = [
+        torch.autograd.grad(gradient[..., d].sum(), z, create_graph=graph, retain_graph=True)[0]
+        for d in range(D)
+    ]
     return torch.stack(rows, -2)
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """T steps of a kernel, differentiated through (``full``) or with Δz held still, and an entropy.
+    """T steps of a kernel with an entropy, differentiated through (``full``) or with Δz fixed.
 
     z_t = z_{t−1} + Δz or z_{t−1} + ⊥(Δz): one value, two gradients.
 
@@ -44,20 +48,25 @@ class Refinement:
         fokker_planck  H(q_0), where kernels follow ∇log p − ∇log q_t
         jacobian       H(q_0) + Σ_t log|det(I + η∇² log p(z_{t−1}))|:  of z_T itself, exact
 
-    H(q_0) in closed form stands for −log q_0(z_0), whose mean it is.
+    H(q_0) in closed form replaces −log q_0(z_0); it is the mean of that term.
 
-    Source: Gallego (2021), eqs. (2.10)-(2.13) and section 2.4 (Approximating the entropy term), where that of VIS-P lacks a
-    minus; ``jacobian`` by the change of variables z_{t−1} ↦ z_t."""
+    Source: Gallego (2021), eqs. (2.10)-(2.13) and section 2.4 (Approximating the entropy
+    term), where the entropy of VIS-P lacks a minus; ``jacobian`` by the change of variables
+    z_{t−1} ↦ z_t.
+    """
 
     move: KernelStep
     entropy: Entropy
     full: bool
 
-    def __call__(self, begun: Begun, eta: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, begun: Begun, eta: Tensor, steps: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
         """z_T [S, B, D], and the entropy [S, B] or [B].
 
         Raises NumericalTrouble when η is so large that a step of ``jacobian`` cannot be inverted."""
-        z, target = begun.z, begun.target
+        z = begun.z
+        target = begun.target
         S, _, D = z.shape
         entropy = begun.entropy - 0.5 * D if steps and self.entropy == "gaussian" else begun.entropy
         for _ in range(steps):
@@ -66,7 +75,9 @@ class Refinement:
                 delta, log_det = self._with_log_det(target, at, eta)
                 entropy = entropy + log_det
             else:
-                delta = self.move.delta(lambda moved: self._field(target, moved), at, eta, generator)
+                delta = self.move.delta(
+                    lambda moved: self._field(target, moved), at, eta, generator
+                )
             if self.entropy == "joint":
                 entropy = entropy + self._transition_entropy(at, eta, D, S)
             z = z + (delta if self.full else delta.detach())
@@ -74,7 +85,11 @@ class Refinement:
 
     def _field(self, target: Target, z: Tensor) -> Tensor:
         gradient = slope(target, z, self.full)
-        return gradient + minus_score(z, self.move.bandwidth) if self.entropy == "fokker_planck" else gradient
+        return (
+            gradient + minus_score(z, self.move.bandwidth)
+            if self.entropy == "fokker_planck"
+            else gradient
+        )
 
     def _with_log_det(self, target: Target, z: Tensor, eta: Tensor) -> tuple[Tensor, Tensor]:
         """η∇log p(z) [S, B, D] and log det(I + η∇² log p(z)) [S, B]."""
@@ -98,7 +113,10 @@ class Refinement:
         return eta * gradient, log_det if self.full else log_det.detach()
 
     def _transition_entropy(self, z: Tensor, eta: Tensor, D: int, S: int) -> Tensor:
-        """H(q(z_t | z_{t−1})) of a particle, [] or [B]: of N(·, 2η I); with repulsion 1/S of that of N(·, (2η/S) K ⊗ I)."""
+        """Entropy H(q(z_t | z_{t−1})) of a particle, [] or [B]: the entropy of N(·, 2η I).
+
+        With repulsion it is 1/S of the entropy of N(·, (2η/S) K ⊗ I).
+        """
         whole = 0.5 * D * (1 + math.log(4 * math.pi) + eta.log().mean())
         if self.move.name == "sgld":
             return whole

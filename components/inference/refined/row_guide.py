@@ -12,13 +12,18 @@ from components.models.latent.generative import log_normal
 
 
 class RefinedGuide(nn.Module):
-    """q(z|x) = N(m_T(x), diag s(x)²),  m_t = m_{t−1} + η ∇_z log p(x, m_{t−1}),  m_0 and s those of the encoder.
+    """Guide q(z|x) = N(m_T(x), diag s(x)²) with a mean refined by T gradient steps.
 
-    A function of x alone, so that it has a density and the weights p(x, z)/q(z|x) of its draws are unbiased for p(x)."""
+    m_t = m_{t−1} + η ∇_z log p(x, m_{t−1}),  with m_0 and s from the encoder.  q depends
+    only on x, so that it has a density and the weights p(x, z)/q(z|x) of its draws are
+    unbiased for p(x).
+    """
 
     def __init__(self, model: LatentVariable[RowBatch], eta: Tensor, steps: int):
         super().__init__()
-        self.model, self.eta, self.steps = model, eta, steps
+        self.model = model
+        self.eta = eta
+        self.steps = steps
 
     @property
     def latent_dim(self) -> int:
@@ -59,8 +64,14 @@ class RefinedDecoder(RefinedGuide):
         return self.decoder.decode(z)
 
 
-def refined_guide(model: LatentVariable[RowBatch], eta: Tensor, steps: int) -> LatentVariable[RowBatch]:
+def refined_guide(
+    model: LatentVariable[RowBatch], eta: Tensor, steps: int
+) -> LatentVariable[RowBatch]:
     """The guide of the model as it is (T = 0), or refined."""
     if steps == 0:
         return model
-    return RefinedDecoder(model, model, eta, steps) if isinstance(model, Decoder) else RefinedGuide(model, eta, steps)
+    return (
+        RefinedDecoder(model, model, eta, steps)
+        if isinstance(model, Decoder)
+        else RefinedGuide(model, eta, steps)
+    )

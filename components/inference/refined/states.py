@@ -27,13 +27,13 @@ class Refining:
     optimizer: Optimizer
 
     def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
-        """S draws of q_0 for each of what it is a guide of, [S, B, D]."""
+        """S draws from q_0 for each posterior of the guide, [S, B, D]."""
         raise NotImplementedError
 
 
 @dataclass(kw_only=True)
 class RefiningParameters(Refining):
-    """Those of θ, and what its draws are always made of, so that scores move as the guide does."""
+    """Refinement state for θ, with fixed noise for its draws so that scores follow the guide."""
 
     module: GlobalGaussian | PointGuide
     model: LogJoint = rebuilt()
@@ -44,14 +44,17 @@ class RefiningParameters(Refining):
     def begin(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
         """θ_0 [S, 1, P]."""
         assert batch is None or isinstance(batch, Batch | Series)
-        P, like = self.base.shape[-1], self.base
-        noise = torch.randn(n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device)
+        P = self.base.shape[-1]
+        like = self.base
+        noise = torch.randn(
+            n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device
+        )
         return of_parameters(self.module, self.model, batch, noise.to(like.device))
 
 
 @dataclass(kw_only=True)
 class RefiningRows(Refining):
-    """Those of the latent variables of rows."""
+    """Refinement state for the latent variables of rows."""
 
     module: LatentVariable[RowBatch]  # the generative model and its encoder
 

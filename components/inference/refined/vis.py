@@ -1,4 +1,4 @@
-"""Variationally inferred sampling: a guide whose draws a few steps of a sampler refine, learnt through these steps."""
+"""Variationally inferred sampling: a guide refined by, and learnt through, sampler steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng, seed_from
 from components.gradients.pathwise.bound import whole_gradient
-from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS, Sampled, init_chains, training_data
+from components.inference.chains import (
+    INDEPENDENT_CHAINS,
+    OF_DRAWS,
+    Sampled,
+    init_chains,
+    training_data,
+)
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters
@@ -43,31 +49,41 @@ INTERACTING = ("svgd", "sgld_r")
 
 @register("inference", "vis")
 class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
-    """Variationally inferred sampling (VIS): z_T ~ Q_{η,T}(z | z_0), z_0 ~ q_0(z | x), learnt by what z_T is worth.
+    """Variationally inferred sampling (VIS): a guide trained through sampler steps.
 
-        φ, η ← + lr · Adam(∇ / N),   E[log p(x, z_T)] + H,   z_t = z_{t−1} + Δz(z_{t−1})   (full)
-                                                             z_t = z_{t−1} + ⊥(Δz(z_{t−1}))  (fast)
+        z_T ~ Q_{η,T}(z | z_0),   z_0 ~ q_0(z | x)
+        φ, η ← + lr · Adam(∇ / N),   E[log p(x, z_T)] + H
+        z_t = z_{t−1} + Δz(z_{t−1})   (full),   z_t = z_{t−1} + ⊥(Δz(z_{t−1}))  (fast)
 
-    Δz is a step of ``kernel`` and H is ``entropy``.  Two objectives bound log p(x) and are called ``elbo``: that of T = 0,
-    which is variational inference, and that of ``jacobian``, with the density of z_T itself,
-    log q(z_T) = log q_0(z_0) − Σ_t log|det(I + η∇² log p(z_{t−1}))|, exact while −η∇² log p < I and ∇log p is continuous: where
-    it jumps (a Laplace density, ReLUs) steps may fold over the kink, which no Hessian sees, and nothing bounds.  Of parameters
-    it is of all rows, or ``objective``: draws that follow a minibatch are scored on the same.  What the others take for H is
-    not the entropy of z_T, and they are called ``objective``.  T is ``refine_steps`` in training, ``infer_steps`` where draws
-    are handed back.
+    Δz is a step of ``kernel`` and H is ``entropy``.  Two objectives bound log p(x) and are
+    called ``elbo``: the objective for T = 0, which is variational inference, and that for
+    ``jacobian``, with the density of z_T itself, log q(z_T) = log q_0(z_0) − Σ_t log|det(I
+    + η∇² log p(z_{t−1}))|, exact while −η∇² log p < I and ∇log p is continuous: where it
+    jumps (a Laplace density, ReLUs) steps may fold over the kink, which no Hessian
+    captures, and there is no bound.  For parameters the bound holds only with all rows;
+    otherwise the quantity is ``objective``, because draws that follow a minibatch are
+    scored on the same minibatch.  The other entropies are not the entropy of z_T, so their
+    quantities are also called ``objective``.  T is ``refine_steps`` in training and
+    ``infer_steps`` for returned draws.
 
-    Of parameters θ q_0 is N(m, L Lᵀ), or a point; z [S, 1, P].  The posterior is draws of θ_T, always of the same noise.  Of
-    rows q_0 is the encoder of the model, z [S, B, D]; decoder and encoder learn from one objective, and held-out rows are
-    weighed by N(m_T(x), diag s(x)²), whose mean is that of q_0 after the steps without noise: a density, so that weights are
-    honest.  Of rows given their class the same with q_0(z|x, y); classes are predicted by p(y) p(x|y), ``draws`` importance
-    samples of each, from that density or, blind to the training, from a ``proposal`` around a Laplace fit.
+    For parameters θ, q_0 is N(m, L Lᵀ) or a point; z [S, 1, P].  The posterior consists of
+    draws of θ_T from fixed noise.  For rows, q_0 is the encoder of the model, z [S, B, D];
+    decoder and encoder learn from one objective, and held-out rows are weighted by
+    N(m_T(x), diag s(x)²), with the mean of q_0 after the noise-free steps as its mean: this
+    is a density, so the weights are valid.  For rows given their class the same applies
+    with q_0(z|x, y); classes are predicted by p(y) p(x|y), with ``draws`` importance
+    samples for each class, from that density or, independent of the training, from a
+    ``proposal`` around a Laplace fit.
     Info: the objective for the whole data set in nats, its two terms, η, the norm of ∇/N.
 
     Raises:
-        NumericalTrouble: η is too large to invert a step of ``jacobian``, or the guide has left the finite numbers.
-        Misfit: the log joint cannot be differentiated, or has too many parameters for a Hessian.
+        NumericalTrouble: η is too large to invert a step of ``jacobian``, or the guide has
+            left the finite numbers.
+        Misfit: the log joint cannot be differentiated, or has too many parameters for a
+            Hessian.
 
-    Source: Gallego (2021), section 2.4, Algorithm 2.3, appendix 2.A."""
+    Source: Gallego (2021), section 2.4, Algorithm 2.3, appendix 2.A.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -77,11 +93,14 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         "sequence": frozenset({"log_joint", "forecasts_series"}),
         "unlabelled": frozenset({"latent_variable"}),
     }
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"class_conditional"})}
+    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"class_conditional"})
+    }
     gives: ClassVar[frozenset[str]] = frozenset()
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": OF_DRAWS | {"analyses"},
-        "supervised": OF_DRAWS | {"analyses"},  # of parameters; classes by latent variables are predicted alone
+        # of parameters; classes by latent variables are predicted alone
+        "supervised": OF_DRAWS | {"analyses"},
         "sequence": OF_DRAWS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
     }
@@ -113,9 +132,15 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
 
     @model_validator(mode="after")
     def _fit(self) -> VIS:
-        interacting = self.kernel if self.kernel in INTERACTING else "fokker_planck" * (self.entropy == "fokker_planck")
+        interacting = (
+            self.kernel
+            if self.kernel in INTERACTING
+            else "fokker_planck" * (self.entropy == "fokker_planck")
+        )
         if interacting and self.n_samples < 2:
-            raise ValueError(f"n_samples: particles of {interacting} see each other: at least 2; got {self.n_samples}")
+            raise ValueError(
+                f"n_samples: particles of {interacting} see each other: at least 2; got {self.n_samples}"
+            )
         if interacting and self.q0 == "point":
             raise ValueError(f"q0: particles of {interacting} must start apart; use gaussian")
         if self.entropy in ("jacobian", "fokker_planck") and self.kernel != "sgd":
@@ -123,11 +148,17 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
                 f"entropy: {self.entropy} is of a deterministic flow, and asks for kernel=sgd; got {self.kernel}"
             )
         if self.entropy == "joint" and self.kernel not in ("sgld", "sgld_r"):
-            raise ValueError(f"entropy: joint needs a kernel with a density, sgld or sgld_r; got {self.kernel}")
+            raise ValueError(
+                f"entropy: joint needs a kernel with a density, sgld or sgld_r; got {self.kernel}"
+            )
         if self.entropy in ("jacobian", "gaussian") and self.q0 == "point":
-            raise ValueError(f"entropy: {self.entropy} needs a q0 with a density, gaussian; got point")
+            raise ValueError(
+                f"entropy: {self.entropy} needs a q0 with a density, gaussian; got point"
+            )
         if self.learn_eta and self.differentiate == "fast":
-            raise ValueError("learn_eta: with differentiate=fast no gradient reaches η; use differentiate=full")
+            raise ValueError(
+                "learn_eta: with differentiate=fast no gradient reaches η; use differentiate=full"
+            )
         return self
 
     @property
@@ -141,40 +172,68 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         return self.refine_steps if self.infer_steps is None else self.infer_steps
 
     def _bounds(self, guide: Trainable, steps: int, whole: bool = True) -> bool:
-        """Whether the objective of so many steps is a lower bound.  ``whole``: the rows that they follow are all that their
-        draws are of; parameters that follow a minibatch are fitted to it and scored on it, above log p(y) of all rows."""
-        return not isinstance(guide, PointGuide) and (steps == 0 or (self.entropy == "jacobian" and whole))
+        """True if the objective with this number of steps is a lower bound.
+
+        ``whole``: the steps follow all rows that the draws depend on.  Parameters that follow a
+        minibatch are fitted to it and scored on it, above log p(y) of all rows.
+        """
+        return not isinstance(guide, PointGuide) and (
+            steps == 0 or (self.entropy == "jacobian" and whole)
+        )
 
     # ---- training ----------------------------------------------------------------------------------------------------
     def init(self, model: Any, problem: Sampled | Unlabelled, rng: Rng) -> Refining:
         if isinstance(problem, Unlabelled) or isinstance(model, ClassConditional):
-            sampler = StepSize(self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim))
-            return RefiningRows(module=model, sampler=sampler, optimizer=self._optimizer(model, sampler))
+            sampler = StepSize(
+                self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim)
+            )
+            return RefiningRows(
+                module=model, sampler=sampler, optimizer=self._optimizer(model, sampler)
+            )
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
-            raise Misfit(f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
-                         "another entropy, or inference=gaussian_vi")  # fmt: skip
+            raise Misfit(
+                f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
+                "another entropy, or inference=gaussian_vi"
+            )
         train = training_data(problem)
         assert not isinstance(train, Rows)
-        target, full = JointByRows.of(model, problem), self.covariance == "full"
-        q = PointGuide(mean) if self.q0 == "point" else GlobalGaussian(target, mean, self.initial_std, full, "shared")
+        target = JointByRows.of(model, problem)
+        full = self.covariance == "full"
+        q = (
+            PointGuide(mean)
+            if self.q0 == "point"
+            else GlobalGaussian(target, mean, self.initial_std, full, "shared")
+        )
         sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
         shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
-        base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(mean.device)
+        base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(
+            mean.device
+        )
         seed = seed_from(rng.init)
         sampler = StepSize(self.eta, self.learn_eta, mean)
         optimizer = self._optimizer(q, sampler)
         return RefiningParameters(
-            module=q, sampler=sampler, optimizer=optimizer, model=model, train=train, base=base, seed=seed
+            module=q,
+            sampler=sampler,
+            optimizer=optimizer,
+            model=model,
+            train=train,
+            base=base,
+            seed=seed,
         )
 
     def _optimizer(self, guide: Trainable, sampler: StepSize) -> Optimizer:
-        return optimizer_of([*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum)
+        return optimizer_of(
+            [*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum
+        )
 
     def step(self, state: Refining, batch: RowBatch | None, rng: Rng) -> tuple[Refining, Info]:
-        guide, eta, shown = state.module, state.sampler.eta, batch
+        guide = state.module
+        eta = state.sampler.eta
+        shown = batch
         every = [*guide.parameters(), *state.sampler.parameters()]
         if shown is None:  # a density: one row without data
             shown = Rows(eta.new_zeros(1, 0), 1.0)
@@ -189,7 +248,13 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             joint = begun.weight * begun.target(z).mean(0).sum()
             spread = begun.weight * entropy.expand(z.shape[:2]).mean(0).sum()
             value = joint + spread
-            by_parameter = dict(zip(parameters, torch.autograd.grad(value, parameters, allow_unused=True), strict=True))
+            by_parameter = dict(
+                zip(
+                    parameters,
+                    torch.autograd.grad(value, parameters, allow_unused=True),
+                    strict=True,
+                )
+            )
             gradients = [by_parameter.get(p) for p in every]
             whole = isinstance(state, RefiningRows) or float(shown.scale) == 1
             name = "elbo" if self._bounds(guide, self.refine_steps, whole) else "objective"
@@ -222,7 +287,8 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         C, N, P = state.base.shape
         sets = state.base.reshape(-1, S, P).transpose(0, 1)  # [S, sets, P]
         generator = torch.Generator(state.base.device).manual_seed(state.seed)
-        found, values = [], []
+        found = []
+        values = []
         for noise in sets.split(max(1, CHUNK // S), 1):
             begun = of_parameters(state.module, state.model, state.train, noise)
             z, entropy = refinement(begun, eta, self._last, generator)
@@ -231,7 +297,8 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         draws = torch.cat(found, 1).transpose(0, 1).reshape(C, N, P)
         objective = torch.cat(values).mean()
         if self._last == 0 and isinstance(state.module, GlobalGaussian) and state.train is not None:
-            objective = state.module.elbo(state.train, state.base.flatten(0, 1))  # with the KL that is known
+            # with the KL that is known
+            objective = state.module.elbo(state.train, state.base.flatten(0, 1))
         return RefinedPosterior(
             draws[:, : self.draws],
             state.module.mean.detach().expand(C, -1),

@@ -1,4 +1,4 @@
-"""The semi-implicit family: a Gaussian whose mean is what a network makes of noise."""
+"""Semi-implicit family: a Gaussian with a mean computed by a network from noise."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ class SemiImplicit(nn.Module):
         return self._normal(n, self.noise_dim, generator)
 
     def conditional(self, n: int, generator: torch.Generator) -> Tensor:
-        """u ~ N(0, I) [n, P], of which z = m(ε) + s u."""
+        """Noise u ~ N(0, I) [n, P] for z = m(ε) + s u."""
         return self._normal(n, len(self.log_std), generator)
 
     def _normal(self, n: int, size: int, generator: torch.Generator) -> Tensor:
         like = self.log_std
-        return torch.randn(n, size, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
+        return torch.randn(
+            n, size, generator=generator, dtype=like.dtype, device=generator.device
+        ).to(like.device)
 
     def log_conditional(self, z: Tensor, mean: Tensor) -> Tensor:
         """log N(z | m, diag s²), [..., P] each -> [...]."""
@@ -51,8 +53,10 @@ class SemiImplicit(nn.Module):
 
     def log_pairs(self, z: Tensor, means: Tensor) -> Tensor:
         """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], by a matrix product."""
-        centre = means.mean(0).detach()  # differences do not change, and less is lost when the squares cancel
-        a, b = (z - centre) / self.std, (means - centre) / self.std
+        # differences do not change, and less is lost when the squares cancel
+        centre = means.mean(0).detach()
+        a = (z - centre) / self.std
+        b = (means - centre) / self.std
         square = a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
         return -0.5 * square.clamp_min(0) - self._log_normaliser
 

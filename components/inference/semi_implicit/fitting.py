@@ -1,4 +1,4 @@
-"""What ``sivi``, ``uivi`` and ``ksivi`` share: a semi-implicit q(θ) in training, and what is handed back of it."""
+"""Training state and posterior of a semi-implicit q(θ), for ``sivi``, ``uivi``, ``ksivi``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CHUNK = 100  # draws whose log joint is asked for at once
 
 @dataclass(kw_only=True)
 class SemiImplicitFitting:
-    """q(θ) in training, and the seed of what its draws are always made of, so that scores move as q does."""
+    """q(θ) in training, with a fixed seed for its draws so that scores follow q."""
 
     q: SemiImplicit
     optimizer: Optimizer
@@ -75,7 +75,9 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
         q = SemiImplicit(network, mean, self.initial_std)
         seed = seed_from(rng.init)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return SemiImplicitFitting(q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem))
+        return SemiImplicitFitting(
+            q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem)
+        )
 
     def sample(self, q: SemiImplicit, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]."""
@@ -98,14 +100,18 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
 
     def posterior(self, state: SemiImplicitFitting) -> RefinedPosterior:
         """Two chains of independent draws, and by them the lower bound with ``bound_samples`` further ε."""
-        q, n = state.q, INDEPENDENT_CHAINS * self.draws
+        q = state.q
+        n = INDEPENDENT_CHAINS * self.draws
         generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
         with torch.no_grad():
             own = q.mean(q.mixing(n, generator))
             theta = own + q.std * q.conditional(n, generator)
             others = q.mean(q.mixing(self.bound_samples, generator))
             parts = zip(theta.split(CHUNK), own.split(CHUNK), strict=True)
-            bounds = [log_joint(state.model, z, state.train) - q.log_surrogate(z, m, others) for z, m in parts]
+            bounds = [
+                log_joint(state.model, z, state.train) - q.log_surrogate(z, m, others)
+                for z, m in parts
+            ]
         return RefinedPosterior(
             theta.unflatten(0, (INDEPENDENT_CHAINS, self.draws)),
             own.detach().unflatten(0, (INDEPENDENT_CHAINS, self.draws))[:, 0],
@@ -117,5 +123,5 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
 
 
 def rows_of(batch: Seen) -> float:
-    """N, rows that a minibatch stands for; 1 of a density."""
+    """N, the number of rows that a minibatch represents; 1 for a density."""
     return 1.0 if batch is None else batch.scale * batch.n_rows

@@ -24,24 +24,33 @@ Kernel = Literal["rbf", "imq"]
 
 @register("inference", "ksivi")
 class KSIVI(SemiImplicitVI):
-    """Kernel semi-implicit variational inference (KSIVI): descent of the kernelised Stein discrepancy of q from the target.
+    """Kernel semi-implicit variational inference (KSIVI): descent on a Stein discrepancy.
 
-        KSD²(q ‖ p) = E[k(z, z′) ⟨∇log p(z) − ∇_z log q(z|ε), ∇log p(z′) − ∇_z′ log q(z′|ε′)⟩],   z = m(ε) + s u
+    It minimises the kernelised Stein discrepancy of q from the target:
 
-    of two independent draws, with k = exp(−‖z − z′‖²/h) (``rbf``) or (1 + ‖z − z′‖²/h)^(−½) (``imq``, whose tails call back
-    draws that have run off): the maximum over the kernel's unit ball, which score matching asks a second network for, is in
-    closed form, and q(z|ε) may stand in the place of q(z) because E_{q(ε|z)}[∇_z log q(z|ε)] = ∇_z log q(z).  ∇_z log q(z|ε) =
-    −u/s.  Estimates are of S draws [S, P]: of all pairs of two of them (``u_statistic``), or of those of the first half with
-    the second (``two_batches``); both unbiased, and so are their gradients in m and s, through ∇log p too.  A median h is held
-    still.  KSD sees neither weights of modes far apart nor bounds anything; the posterior's ``nelbo`` is that of ``sivi``.
-    All rows are seen: two draws at one minibatch share its noise.  Info: KSD², and ``elbo``, the lower bound of SIVI with the
-    S − 1 other draws of the step.
+        KSD²(q ‖ p) = E[k(z, z′) ⟨∇log p(z) − ∇_z log q(z|ε),
+                                  ∇log p(z′) − ∇_z′ log q(z′|ε′)⟩],   z = m(ε) + s u
+
+    The expectation is over two independent draws, with k = exp(−‖z − z′‖²/h) (``rbf``) or
+    (1 + ‖z − z′‖²/h)^(−½) (``imq``, with tails that pull back draws that have run off).
+    The maximum over the kernel's unit ball, for which score matching needs a second
+    network, is in closed form, and q(z|ε) may replace q(z) because E_{q(ε|z)}[∇_z log
+    q(z|ε)] = ∇_z log q(z).  ∇_z log q(z|ε) = −u/s.  Estimates use S draws [S, P]: all pairs
+    of two of them (``u_statistic``), or pairs of the first half with the second
+    (``two_batches``); both are unbiased, and so are their gradients in m and s, including
+    the part through ∇log p.  A median h is held fixed.  KSD is insensitive to the weights
+    of distant modes and is not a bound; the posterior's ``nelbo`` is the same as in
+    ``sivi``.  All rows are used: two draws at one minibatch share its noise.
+    Info: KSD², and ``elbo``, the lower bound of SIVI with the S − 1 other draws of the
+    step.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+            finite numbers.
         Misfit: the log joint cannot be differentiated.
 
-    Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic)."""
+    Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic).
+    """
 
     sees: ClassVar[Sees] = "whole"
 
@@ -55,8 +64,11 @@ class KSIVI(SemiImplicitVI):
             raise ValueError("n_samples: pairs of draws need 2 or more, two_batches an even number")
         return self
 
-    def step(self, state: SemiImplicitFitting, batch: Seen, rng: Rng) -> tuple[SemiImplicitFitting, Info]:
-        q, model = state.q, state.model
+    def step(
+        self, state: SemiImplicitFitting, batch: Seen, rng: Rng
+    ) -> tuple[SemiImplicitFitting, Info]:
+        q = state.q
+        model = state.model
         _, mean, z = self.sample(q, rng.noise)
         score = slope(lambda theta: log_joint(model, theta, batch), z, True)  # ∇log p(z) [S, P]
         difference = score + (z - mean) / q.std.square()
@@ -64,12 +76,21 @@ class KSIVI(SemiImplicitVI):
         norm = self.ascend(state, -discrepancy, 1.0)
         with torch.no_grad():
             joint = log_joint(model, z, batch).mean()
-            bound = joint - (q.log_pairs(z, mean).logsumexp(1) - torch.log(z.new_tensor(len(z)))).mean()
-        info = {"ksd_squared": discrepancy.detach(), "elbo": bound, "log_joint": joint, "grad_norm": norm}
+            bound = (
+                joint - (q.log_pairs(z, mean).logsumexp(1) - torch.log(z.new_tensor(len(z)))).mean()
+            )
+        info = {
+            "ksd_squared": discrepancy.detach(),
+            "elbo": bound,
+            "log_joint": joint,
+            "grad_norm": norm,
+        }
         return state, info
 
 
-def stein_pairs(z: Tensor, difference: Tensor, kernel: Kernel, bandwidth: Bandwidth, pairs: Pairs) -> Tensor:
+def stein_pairs(
+    z: Tensor, difference: Tensor, kernel: Kernel, bandwidth: Bandwidth, pairs: Pairs
+) -> Tensor:
     """Mean of k(z_i, z_j) ⟨δ_i, δ_j⟩ [] over pairs of different draws z, δ [S, P]."""
     distances = square_distances(z)
     h = median_bandwidth(distances.detach()) if bandwidth == "median" else bandwidth

@@ -33,12 +33,15 @@ def iterate(
     Source: Neal (2011), section 5.3.2."""
     mass = Mass.of(torch.ones_like(theta[0]))
     z = Phase(theta.detach(), torch.zeros_like(theta), *value_and_gradient(model, theta, batch))
-    states, rates = [], []
+    states = []
+    rates = []
     for _ in range(iterations):
         z = Phase(z.theta, mass.momentum(z.theta, generator), z.value, z.gradient)
         proposed = leapfrog(model, batch, mass, eps, z, leapfrog_steps)
         rate = acceptance(energy_error(proposed.energy(mass), z.energy(mass)))
-        accepted = torch.rand(rate.shape, generator=generator, device=rate.device, dtype=rate.dtype) < rate
+        accepted = (
+            torch.rand(rate.shape, generator=generator, device=rate.device, dtype=rate.dtype) < rate
+        )
         z = Phase.where(accepted, proposed, z)
         states.append(z.theta)
         rates.append(rate.mean())

@@ -25,7 +25,9 @@ class ReverseConditional:
     """The log joint q(z|ε) q(ε) of S draws z [S, P] as S chains ε [S, E] see it, each its own; there are no rows."""
 
     def __init__(self, q: SemiImplicit, z: Tensor):
-        self.q, self.z, self.dim = q, z, q.noise_dim
+        self.q = q
+        self.z = z
+        self.dim = q.noise_dim
         self.names: list[str] = []
 
     def constrain(self, theta: Tensor) -> Tensor:
@@ -51,23 +53,29 @@ class ReverseFitting(SemiImplicitFitting):
 
 @register("inference", "uivi")
 class UIVI(SemiImplicitVI):
-    """Unbiased implicit variational inference (UIVI): a gradient of the ELBO itself, by HMC of the reverse conditional.
+    """Unbiased implicit variational inference (UIVI): ELBO gradients by HMC on q(ε′|z).
 
-        ∇_φ L = E_{ε, u}[∇_z(log p(x, z) − log q(z)) ∇_φ h(u; ε)],   z = h(u; ε) = m(ε) + s u
+        ∇_φ L = E_{ε, u}[∇_z(log p(x, z) − log q(z)) ∇_φ h(u; ε)]
+        z = h(u; ε) = m(ε) + s u
         ∇_z log q(z) = E_{q(ε′|z)}[∇_z log q(z|ε′)],   q(ε′|z) ∝ q(z|ε′) q(ε′)
 
-    ε′ are ``reverse_samples`` states of a chain of HMC that starts at the ε which z was drawn with, after ``reverse_burn_in``
-    others.  That ε is an exact draw of q(ε|z), so every state is one too; but the gradient is unbiased only where ε′ and
-    (ε, u) are independent given z, which the first states are not: without any move q(z|ε) stands in the place of q(z).
-    Step sizes are steered to ``target_acceptance`` from step to step.  z [S, P], ε [S, E].  Posterior and its ``nelbo`` are as
-    those of ``sivi``.  Info: ``elbo``, the lower bound of SIVI with the S − 1 other draws of the step, in nats; of the
-    chains acceptance and step size.
+    The HMC target is the reverse conditional.  ε′ are ``reverse_samples`` states of an HMC
+    chain that starts at the ε with which z was drawn, after ``reverse_burn_in`` others.
+    That ε is an exact draw of q(ε|z), so every state is one too; but the gradient is
+    unbiased only if ε′ and (ε, u) are independent given z, which does not hold for the
+    first states: without any move q(z|ε) replaces q(z).  Step sizes are adapted to
+    ``target_acceptance`` at every step.  z [S, P], ε [S, E].  Posterior and ``nelbo`` are
+    as in ``sivi``.
+    Info: ``elbo``, the lower bound of SIVI with the S − 1 other draws of the step, in nats;
+    acceptance and step size of the chains.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+            finite numbers.
         Misfit: the log joint cannot be differentiated.
 
-    Source: Titsias and Ruiz (2019), section 2 and Algorithm 1."""
+    Source: Titsias and Ruiz (2019), section 2 and Algorithm 1.
+    """
 
     reverse_burn_in: NonNegativeInt
     reverse_samples: PositiveInt
@@ -79,9 +87,12 @@ class UIVI(SemiImplicitVI):
         begun = super().init(model, problem, rng)
         return ReverseFitting(**vars(begun), step_size=self.step_size)
 
-    def step(self, state: SemiImplicitFitting, batch: Seen, rng: Rng) -> tuple[ReverseFitting, Info]:
+    def step(
+        self, state: SemiImplicitFitting, batch: Seen, rng: Rng
+    ) -> tuple[ReverseFitting, Info]:
         assert isinstance(state, ReverseFitting)
-        q, model = state.q, state.model
+        q = state.q
+        model = state.model
         epsilon, mean, z = self.sample(q, rng.noise)
         at = z.detach()
         joint, slope = value_and_gradient(model, at, batch)  # [S], [S, P]
@@ -89,7 +100,12 @@ class UIVI(SemiImplicitVI):
         norm = self.ascend(state, (z * (slope - own)).sum(1).mean(), rows_of(batch))
         with torch.no_grad():
             bound = (joint - q.log_pairs(at, mean).logsumexp(1) + math.log(len(at))).mean()
-        info = {"elbo": bound, "log_joint": joint.mean(), "acceptance_rate": rate, "step_size": state.step_size}
+        info = {
+            "elbo": bound,
+            "log_joint": joint.mean(),
+            "acceptance_rate": rate,
+            "step_size": state.step_size,
+        }
         eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps), info | {"grad_norm": norm}
 
@@ -98,7 +114,9 @@ class UIVI(SemiImplicitVI):
     ) -> tuple[Tensor, Tensor]:
         """An estimate of ∇_z log q(z) [S, P] at z [S, P], drawn with ε [S, E], and the acceptance rate []."""
         iterations = self.reverse_burn_in + self.reverse_samples
-        states, rate = iterate(ReverseConditional(q, z), None, epsilon, iterations, self.leapfrog_steps, eps, generator)
+        states, rate = iterate(
+            ReverseConditional(q, z), None, epsilon, iterations, self.leapfrog_steps, eps, generator
+        )
         with torch.no_grad():
             means = q.mean(states[self.reverse_burn_in :])  # [reverse_samples, S, P]
             return -((z - means) / q.std.square()).mean(0), rate

@@ -36,37 +36,48 @@ from components.registry import register
 
 @dataclass(kw_only=True)
 class Contrasting:
-    """q(θ) in training, the chain that improves its draws, and the seed of what is always handed back."""
+    """q(θ) in training, the chain that improves its draws, and the seed of the returned draws."""
 
     q: GlobalGaussian
     optimizer: Optimizer
     seed: int
     step_size: float  # ε of the chain
-    control: Tensor | None = None  # C, the running mean of what improved draws are worth []; None: there was no step
+    # C, the running mean of what improved draws are worth []; None: there was no step
+    control: Tensor | None = None
     model: LogJoint = rebuilt()
     train: Seen = rebuilt()  # None: a density
 
 
 @register("inference", "vcd")
 class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
-    """Variational contrastive divergence (VCD): a Gaussian q whose draws a few iterations of HMC improve, to q^(t).
+    """Variational contrastive divergence (VCD): a Gaussian q with draws improved by HMC.
 
-        L_VCD = KL(q ‖ p) − KL(q^(t) ‖ p) + KL(q^(t) ‖ q) = −E_q[f(z)] + E_{q^(t)}[f(z)] ≥ 0,   f = log p(x, z) − log q(z)
-        ∇L_VCD = −∇E_q[f] − E_{q^(t)}[∇log q(z)] + E_{q(z_0)}[(w(z_0) − C) ∇log q(z_0)],   w(z_0) = E[f(z_t) | z_0]
+    A few iterations of HMC take the draws from q to q^(t).
 
-    q(z) = N(m, L Lᵀ), z [S, P]; z_t is ``improve_steps`` iterations of HMC on the log joint of all rows from z_0.  The gradient
-    of the first term is that of reparameterised draws with the entropy in closed form, w is estimated by the one z_t, and C is
-    a running mean of w over steps past, which leaves the gradient unbiased (at the first step the mean of its own S).  0 where
-    q is the target; as t → ∞ the symmetrised KL, whose q is wider than that of KL(q ‖ p).  L_VCD bounds nothing; E_q[f] does,
-    which Info and the posterior call ``elbo`` (``nelbo``): q^(t) is at least as near.  The posterior is two chains of draws,
-    improved ``infer_steps`` times.  Step sizes are steered to ``target_acceptance`` from step to step.  Info: ``elbo`` and
-    ``improve`` (E_{q^(t)}[f]) in nats, their difference L_VCD, acceptance and step size.
+        L_VCD = KL(q ‖ p) − KL(q^(t) ‖ p) + KL(q^(t) ‖ q)
+              = −E_q[f(z)] + E_{q^(t)}[f(z)] ≥ 0,   f = log p(x, z) − log q(z)
+        ∇L_VCD = −∇E_q[f] − E_{q^(t)}[∇log q(z)] + E_{q(z_0)}[(w(z_0) − C) ∇log q(z_0)],
+        w(z_0) = E[f(z_t) | z_0]
+
+    q(z) = N(m, L Lᵀ), z [S, P]; z_t results from ``improve_steps`` iterations of HMC on the
+    log joint of all rows from z_0.  The gradient of the first term uses reparameterised
+    draws with the entropy in closed form, w is estimated by the single z_t, and C is a
+    running mean of w over past steps, which leaves the gradient unbiased (at the first step
+    the mean of its own S).  L_VCD is 0 if q is the target; as t → ∞ it is the symmetrised
+    KL, for which q is wider than for KL(q ‖ p).  L_VCD is not a bound; E_q[f] is one, and
+    Info and the posterior call it ``elbo`` (``nelbo``): q^(t) is at least as near.  The
+    posterior is two chains of draws, improved ``infer_steps`` times.  Step sizes are
+    adapted to ``target_acceptance`` at every step.
+    Info: ``elbo`` and ``improve`` (E_{q^(t)}[f]) in nats, their difference L_VCD,
+    acceptance and step size.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+            finite numbers.
         Misfit: the log joint cannot be differentiated.
 
-    Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1."""
+    Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -94,19 +105,31 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Contrasting:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
-        q = GlobalGaussian(JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", "shared")
+        q = GlobalGaussian(
+            JointByRows.of(model, problem),
+            mean,
+            self.initial_std,
+            self.covariance == "full",
+            "shared",
+        )
         seed = seed_from(rng.init)
         train = training_data(problem)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return Contrasting(q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train)
+        return Contrasting(
+            q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train
+        )
 
     def step(self, state: Contrasting, batch: Seen, rng: Rng) -> tuple[Contrasting, Info]:
-        q, model = state.q, state.model
+        q = state.q
+        model = state.model
         z = q.transform(self._noise(q, self.n_samples, rng.noise))  # z_0 [S, P]
         joint = log_joint(model, z, batch)
         elbo = joint.mean() + q.entropy
-        states, rate = iterate(model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise)
-        moved, begun = states[-1], z.detach()
+        states, rate = iterate(
+            model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise
+        )
+        moved = states[-1]
+        begun = z.detach()
         log_q = q.log_density(moved)
         with torch.no_grad():
             worth = log_joint(model, moved, batch) - log_q  # w(z_0) = f(z_t) [S]
@@ -114,28 +137,50 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         # its value is nothing, its gradient that of E_{q^(t)}[f]
         improved = ((worth - control) * q.log_density(begun) - log_q).mean()
         parameters = list(q.parameters())
-        norm = climb(parameters, torch.autograd.grad(elbo - improved, parameters), rows_of(batch), state.optimizer)
+        norm = climb(
+            parameters,
+            torch.autograd.grad(elbo - improved, parameters),
+            rows_of(batch),
+            state.optimizer,
+        )
         check_norm(norm)
-        info = {"elbo": elbo.detach(), "improved": worth.mean(), "vcd": worth.mean() - elbo.detach()}
-        info |= {"acceptance_rate": rate, "step_size": torch.tensor(state.step_size), "grad_norm": norm}
+        info = {
+            "elbo": elbo.detach(),
+            "improved": worth.mean(),
+            "vcd": worth.mean() - elbo.detach(),
+        }
+        info |= {
+            "acceptance_rate": rate,
+            "step_size": torch.tensor(state.step_size),
+            "grad_norm": norm,
+        }
         control = self.decay * control + (1 - self.decay) * worth.mean()
         eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps, control=control), info
 
     def _noise(self, q: GlobalGaussian, n: int, generator: torch.Generator) -> Tensor:
         shape = (n, len(q.mean))
-        return torch.randn(shape, generator=generator, dtype=q.mean.dtype, device=generator.device).to(q.mean.device)
+        return torch.randn(
+            shape, generator=generator, dtype=q.mean.dtype, device=generator.device
+        ).to(q.mean.device)
 
     def posterior(self, state: Contrasting) -> RefinedPosterior:
-        q, model, train = state.q, state.model, state.train
+        q = state.q
+        model = state.model
+        train = state.train
         steps = self.improve_steps if self.infer_steps is None else self.infer_steps
         generator = torch.Generator(q.mean.device).manual_seed(state.seed)
-        theta, bounds = [], []
+        theta = []
+        bounds = []
         with torch.no_grad():
-            for z in q.transform(self._noise(q, INDEPENDENT_CHAINS * self.draws, generator)).split(CHUNK):
+            for z in q.transform(self._noise(q, INDEPENDENT_CHAINS * self.draws, generator)).split(
+                CHUNK
+            ):
                 bounds.append(log_joint(model, z, train) + q.entropy)
                 if steps:
-                    z = iterate(model, train, z, steps, self.leapfrog_steps, state.step_size, generator)[0][-1]
+                    z = iterate(
+                        model, train, z, steps, self.leapfrog_steps, state.step_size, generator
+                    )[0][-1]
                 theta.append(z)
         return RefinedPosterior(
             torch.cat(theta).unflatten(0, (INDEPENDENT_CHAINS, self.draws)),

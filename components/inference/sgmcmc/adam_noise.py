@@ -39,7 +39,12 @@ class AdamNoiseState(Chains):
 
 
 @register("inference", "adam_noise")
-class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, GradientEstimates, Preconditioning):
+class AdamNoise(
+    Inference[LogJoint, Sampled, Seen, AdamNoiseState],
+    StepSizes,
+    GradientEstimates,
+    Preconditioning,
+):
     """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
 
         v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ
@@ -69,20 +74,28 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNoiseState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
-        zero, control = torch.zeros_like(state.theta), self.init_reference(model, state.theta, problem)
+        zero = torch.zeros_like(state.theta)
+        control = self.init_reference(model, state.theta, problem)
         return AdamNoiseState(**vars(state), v=zero, m=zero, control=control)
 
     def step(self, state: AdamNoiseState, batch: Seen, rng: Rng) -> tuple[AdamNoiseState, Info]:
-        model, theta, t, R = state.model, state.theta, state.t, state.replicates
+        model = state.model
+        theta = state.theta
+        t = state.t
+        R = state.replicates
         eps = self.step_size_at(t)
         control = self.refresh_reference(state.control, model, theta, t)
         value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # [K, P]
-        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        noise = torch.randn(
+            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
+        )
         m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
         theta = theta + eps * m / M
-        state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control)
+        state = replace(
+            advance(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control
+        )
         info = {
             "log_joint": mean_over_chains(value, R),
             "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),

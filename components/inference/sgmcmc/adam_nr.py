@@ -38,22 +38,35 @@ class AdamNRState(Chains):
 
 
 @register("inference", "adam_nr")
-class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsion, Preconditioning):
-    """Adam plus noise and repulsion (Adam+NR): momentum with repulsion, and a mass matrix for each particle as Adam has it.
+class AdamNR(
+    Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsion, Preconditioning
+):
+    """Adam plus noise and repulsion (Adam+NR): repulsive momentum, a mass per particle.
 
-        v_i ← β₂ v_i + (1 − β₂) (∇log π(z_i))²,   v̂_i = v_i / (1 − β₂ᵗ),   M_i = diag(√v̂_i) + λ I
-        m_i ← β₁ m_i + (1 − β₁) {Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + N(0, (2L/ε_t) M_i)}
-        z_i ← z_i + (ε_t/L) Σ_l k(z_l, z_i) M_l⁻¹ m_l   with the new m and the old K,   z, m, v [L, P],   m = 0 at first.
+    Each particle has the diagonal mass matrix of Adam:
 
-    With h² = ε (1 − β₁)/L and r = m h/(1 − β₁) this is one step of size h of the recipe of Ma et al. for (z, r),
-    H = Σ_l [−log π(z_l) + ½ r_lᵀ M_l⁻¹ r_l],  Q = [[0, −K], [K, 0]],  D = ((1 − β₁)/h) [[0, 0], [0, M]],  where Γ acts on r
-    alone.  The paper has a product in place of the sum over particles, and no friction, which Adam's β₁ < 1 is.  Particles
-    out of each other's reach move as ``adam_noise`` with step ε/L.  Where M stands still (``adapt``: burn_in, after it)
-    exp(−H) is invariant for a fixed ``bandwidth``, up to the error of the step; while M follows the chain it is not.
+        v_i ← β₂ v_i + (1 − β₂) (∇log π(z_i))²
+        v̂_i = v_i / (1 − β₂ᵗ),   M_i = diag(√v̂_i) + λ I
+        m_i ← β₁ m_i + (1 − β₁) {Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)]
+                                  + N(0, (2L/ε_t) M_i)}
+        z_i ← z_i + (ε_t/L) Σ_l k(z_l, z_i) M_l⁻¹ m_l   with the new m and the old K
 
-    Raises NumericalTrouble when a particle leaves the finite numbers, or when most particles start at one place.
+    z, m, v [L, P]; m = 0 at first.  With h² = ε (1 − β₁)/L and r = m h/(1 − β₁) this is one
+    step of size h of the recipe of Ma et al. for (z, r),
+    H = Σ_l [−log π(z_l) + ½ r_lᵀ M_l⁻¹ r_l],  Q = [[0, −K], [K, 0]],
+    D = ((1 − β₁)/h) [[0, 0], [0, M]],  in which Γ acts only on r.  The paper has a product
+    instead of the sum over particles, and no friction, which Adam's β₁ < 1 provides.
+    Particles that do not interact move as in ``adam_noise`` with step ε/L.  While M is fixed
+    (``adapt``: burn_in, after burn-in) exp(−H) is invariant for a fixed ``bandwidth``, up to
+    the error of the step; while M follows the chain it is not.
 
-    Source: Gallego (2021), section 2.3.2; Kingma & Ba (2014), Algorithm 1; Ma et al. (2015), Theorem 1."""
+    Raises:
+        NumericalTrouble: a particle leaves the finite numbers, or most particles start at
+            one place.
+
+    Source: Gallego (2021), section 2.3.2; Kingma & Ba (2014), Algorithm 1; Ma et al.
+    (2015), Theorem 1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -69,13 +82,18 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
         return AdamNRState(**vars(state), v=zero, m=zero)
 
     def step(self, state: AdamNRState, batch: Seen, rng: Rng) -> tuple[AdamNRState, Info]:
-        theta, t, L, R = state.theta, state.t, self.chains, state.replicates
+        theta = state.theta
+        t = state.t
+        L = self.chains
+        R = state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
         particles = self.interaction(theta, t, R)
-        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        noise = torch.randn(
+            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
+        )
         force = L * (particles.average(gradient) + particles.correction())  # [L, P]
         m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
         theta = theta + eps * particles.average(m / M)
@@ -91,10 +109,12 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
 
     def response(self, state: AdamNRState) -> Response:
         M = self.averaged_squares(state.v, self.beta2, state.t).sqrt() + self.damping
-        step, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
+        step = self.largest_step(state.t)
+        particles = self.interaction(state.theta, state.t, state.replicates)
         step *= (1 - self.beta1) * self.chains
         return Response(
-            lambda gradient: step * particles.average(particles.average(gradient) / M), limit=2 * (1 + self.beta1)
+            lambda gradient: step * particles.average(particles.average(gradient) / M),
+            limit=2 * (1 + self.beta1),
         )
 
     def posterior(self, state: AdamNRState) -> Draws:

@@ -1,4 +1,7 @@
-"""Gradients of minibatches with less variance: those at a reference point, whose whole gradient is known, are taken off."""
+"""Variance-reduced minibatch gradients by control variates at a reference point.
+
+The minibatch gradient at a reference point with a known full gradient is subtracted.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from components.inference.log_joint import gradient_alone, value_and_gradient
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
-ROWS = 4096  # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
+# of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
+ROWS = 4096
 
 
 def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor, Tensor]:
@@ -27,12 +31,13 @@ def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor
         prior = value_and_gradient(model, theta, train.part(slice(0), 1.0))
         for first in range(ROWS, len(train.x), ROWS):
             part = value_and_gradient(model, theta, train.part(slice(first, first + ROWS), 1.0))
-            value, gradient = value + part[0] - prior[0], gradient + part[1] - prior[1]
+            value = value + part[0] - prior[0]
+            gradient = gradient + part[1] - prior[1]
     return value, gradient
 
 
 def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tensor:
-    """Where so many L-BFGS iterations on the whole log joint lead from θ [1, P]; the start, where they lose themselves."""
+    """Point that L-BFGS reaches from θ [1, P] on the full log joint; the start if it diverges."""
     at = theta.detach().clone()
     optimizer = torch.optim.LBFGS([at], max_iter=iterations, line_search_fn="strong_wolfe")
 
@@ -47,7 +52,7 @@ def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tenso
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A point whose whole gradient is known."""
+    """Reference point with its full-data gradient."""
 
     reference: Tensor  # θ̂ [K, P] or [1, P]
     slope: Tensor  # g(θ̂)
@@ -55,17 +60,21 @@ class Reference:
 
 
 class GradientEstimates(BaseModel):
-    """The gradient of the log joint on a minibatch, [K, P], unbiased in each case.
+    """Minibatch estimates of the gradient of the log joint, [K, P], unbiased in each case.
 
         plain            ĝ(θ)
-        control_variate  g(θ̂) + ĝ(θ) − ĝ(θ̂),  θ̂ one point, found by ``centre_steps`` iterations of L-BFGS from a prior draw
-        svrg             the same, with θ̂ where each chain itself was at its last step of a multiple of ``refresh_every``
+        control_variate  g(θ̂) + ĝ(θ) − ĝ(θ̂),  θ̂ one point, found by ``centre_steps``
+                         iterations of L-BFGS from a prior draw
+        svrg             as control_variate, with θ̂ the state of each chain itself at its
+                         last step that was a multiple of ``refresh_every``
 
-    ĝ is the estimate from the minibatch and g the gradient of all rows, prior included.  The variance is that of
-    ĝ(θ) − ĝ(θ̂): it falls with ‖θ − θ̂‖², and where that is large it exceeds the plain one.  A step costs two gradients of
-    a minibatch, and those of svrg one of all rows every ``refresh_every`` steps besides.
+    ĝ is the estimate from the minibatch and g the gradient for all rows, prior included.
+    The variance is the variance of ĝ(θ) − ĝ(θ̂): it falls with ‖θ − θ̂‖², and if that
+    distance is large it exceeds the variance of the plain estimate.  A step costs two
+    minibatch gradients; svrg adds one gradient of all rows every ``refresh_every`` steps.
 
-    Source: Baker et al. (2019), eq. (4); Dubey et al. (2016), Algorithm 2."""
+    Source: Baker et al. (2019), eq. (4); Dubey et al. (2016), Algorithm 2.
+    """
 
     # plain; control_variate about a mode, Baker et al. (2019); svrg, Dubey et al. (2016): less minibatch noise
     gradient: Literal["plain", "control_variate", "svrg"]
@@ -75,27 +84,38 @@ class GradientEstimates(BaseModel):
     refresh_every: PositiveInt
 
     def init_reference(self, model: LogJoint, theta: Tensor, problem: Sampled) -> Reference | None:
-        """What the estimates need of chains that begin at θ [K, P]: the reference point and its gradient, and the data
-        where it moves.
+        """Reference point and its gradient for chains that start at θ [K, P].
 
-        Raises Misfit for a density, which has no minibatches."""
+        If the point moves, the result also holds the data.
+
+        Raises:
+            Misfit: a density, which has no minibatches.
+        """
         if self.gradient == "plain":
             return None
         if not isinstance(problem, Supervised):
-            raise Misfit(f"inference.gradient={self.gradient}: a density has no minibatches; use plain")
+            raise Misfit(
+                f"inference.gradient={self.gradient}: a density has no minibatches; use plain"
+            )
         if self.gradient == "svrg":  # the first step puts the reference where the chains are
             blank = torch.zeros_like(theta)
             return Reference(reference=blank, slope=blank, data=problem.train)
         centre = mode(model, theta[:1], problem.train, self.centre_steps)  # [1, P]
-        return Reference(reference=centre, slope=whole_gradient(model, centre, problem.train)[1], data=None)
+        return Reference(
+            reference=centre, slope=whole_gradient(model, centre, problem.train)[1], data=None
+        )
 
-    def refresh_reference(self, at: Reference | None, model: LogJoint, theta: Tensor, t: int) -> Reference | None:
+    def refresh_reference(
+        self, at: Reference | None, model: LogJoint, theta: Tensor, t: int
+    ) -> Reference | None:
         """The reference after t steps: moved to where the chains are, θ [K, P], if it is time."""
         if at is None or at.data is None or t % self.refresh_every:
             return at
         return replace(at, reference=theta, slope=whole_gradient(model, theta, at.data)[1])
 
-    def estimate(self, at: Reference | None, model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor]:
+    def estimate(
+        self, at: Reference | None, model: LogJoint, theta: Tensor, batch: Seen
+    ) -> tuple[Tensor, Tensor]:
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
         value, gradient = value_and_gradient(model, theta, batch)
         if at is not None:

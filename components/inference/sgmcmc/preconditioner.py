@@ -22,14 +22,18 @@ class Preconditioning(BaseModel):
     @model_validator(mode="after")
     def _somewhen(self) -> Preconditioning:
         if self.adapt == "burn_in" and self.burn_in == 0:
-            raise ValueError("adapt: burn_in=0 leaves no step to adapt in; use adapt=always, or a burn_in")
+            raise ValueError(
+                "adapt: burn_in=0 leaves no step to adapt in; use adapt=always, or a burn_in"
+            )
         return self
 
     def adapts(self, t: int) -> bool:
-        """Whether the step after t steps changes v."""
+        """True if the step that follows t steps changes v."""
         return self.adapt == "always" or t < self.burn_in
 
-    def update_squares(self, v: Tensor, gradient: Tensor, rate: float, t: int) -> tuple[Tensor, Tensor]:
+    def update_squares(
+        self, v: Tensor, gradient: Tensor, rate: float, t: int
+    ) -> tuple[Tensor, Tensor]:
         """v_{t+1} and v̂_{t+1} from v_t, all [K, P]; 1 − βᵗ counts the steps that have changed v."""
         if self.adapts(t):
             v = rate * v + (1 - rate) * gradient.square()

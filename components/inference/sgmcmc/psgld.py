@@ -1,4 +1,4 @@
-"""Langevin dynamics whose coordinates are scaled by running averages of squared gradients."""
+"""Langevin dynamics preconditioned by running means of squared gradients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def curvature(model: LogJoint, theta: Tensor, batch: Seen, generator: torch.Gene
     probe = 2.0 * (torch.rand(theta.shape, generator=generator, device=theta.device) < 0.5) - 1
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
-        (slope,) = torch.autograd.grad(log_joint(model, theta, batch).sum(), theta, create_graph=True)
+        (slope,) = torch.autograd.grad(
+            log_joint(model, theta, batch).sum(), theta, create_graph=True
+        )
         if not slope.requires_grad:  # a log joint that is linear in θ
             return torch.zeros_like(theta)
         (along,) = torch.autograd.grad((slope * probe).sum(), theta)
@@ -53,26 +55,35 @@ class PSGLDState(Chains):
 
 
 @register("inference", "psgld")
-class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientEstimates, Preconditioning):
+class PSGLD(
+    Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientEstimates, Preconditioning
+):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
         v_t = α v_{t−1} + (1 − α) ĝ(θ_t)²,   v̂_t = v_t / (1 − αᵗ),   G_t = 1/(λ + √v̂_t)
         θ_{t+1} = θ_t + ε_t (G_t ĝ(θ_t) + Γ_t) + N(0, 2 ε_t G_t)
         Γ_t = ∂G_t/∂θ_t = −G_t² ĝ(θ_t) ∂²log p(θ_t, y) (1 − α) / ((1 − αᵗ) √v̂_t)
 
-    coordinate by coordinate, θ [K, P]: the recipe of Ma et al. with D = diag G and Q = 0.  Γ needs the diagonal of the
-    Hessian, estimated by one random probe, and is left out unless ``correction``, as Li et al. do in their experiments.
-    It is the derivative through g_t alone, and π is invariant (whole data, ε → 0) if nothing else of G depends on θ: for
-    α = 0, where Γ matters most, and once ``adapt``: burn_in has fixed G, where Γ = 0.  With ``adapt``: always and α > 0 the
-    past of v depends on θ as well; that bias shrinks as 1/(1 − α) outgrows the chain's memory of some 1/ε steps, so a smaller
-    ε makes it larger (on Gamma(3, 2) with α = 0.99, E[x²] is 9 % too large at ε = 0.02 and 20 % at 0.005).  Minibatches
-    bias G ĝ besides while G adapts, being in both.
+    These hold for each coordinate, θ [K, P]: the recipe of Ma et al. with D = diag G and
+    Q = 0.  Γ needs the diagonal of the Hessian, estimated by one random probe, and is
+    omitted unless ``correction``, as Li et al. do in their experiments.  It is the
+    derivative through g_t only, and π is invariant (whole data, ε → 0) if nothing else in G
+    depends on θ: for α = 0, the case in which Γ matters most, and after ``adapt``: burn_in
+    has fixed G, where Γ = 0.  With ``adapt``: always and α > 0 the past of v depends on θ
+    as well; that bias shrinks as 1/(1 − α) exceeds the chain's memory of about 1/ε steps,
+    so a smaller ε makes it larger (on Gamma(3, 2) with α = 0.99, E[x²] is 9 % too large at
+    ε = 0.02 and 20 % at 0.005).  Minibatches also bias G ĝ while G adapts, because they
+    enter both factors.
 
-    Conventions: v of the gradient of the log joint of all N rows; Li et al. take that of the mean log-likelihood, so their ε is
-    2/N of ours and their λ is 1/N of it.  v̂ instead of v, or the first steps are (1 − α)^−½ times too long.
-    Raises NumericalTrouble when a chain leaves the finite numbers.
+    Conventions: v is computed from the gradient of the log joint of all N rows; Li et al.
+    use the mean log-likelihood, so their ε is 2/N of ours and their λ is 1/N of it.  v̂ is
+    used instead of v, because otherwise the first steps are (1 − α)^−½ times too long.
 
-    Source: Li et al. (2016), Algorithm 1; Ma et al. (2015), eq. (5)."""
+    Raises:
+        NumericalTrouble: a chain leaves the finite numbers.
+
+    Source: Li et al. (2016), Algorithm 1; Ma et al. (2015), eq. (5).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -89,8 +100,12 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
         return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), control=control)
 
     def step(self, state: PSGLDState, batch: Seen, rng: Rng) -> tuple[PSGLDState, Info]:
-        model, theta, t, alpha = state.model, state.theta, state.t, self.averaging
-        eps, R = self.step_size_at(t), state.replicates
+        model = state.model
+        theta = state.theta
+        t = state.t
+        alpha = self.averaging
+        eps = self.step_size_at(t)
+        R = state.replicates
         control = self.refresh_reference(state.control, model, theta, t)
         value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
         v, v_hat = self.update_squares(state.v, gradient, alpha, t)
@@ -100,9 +115,12 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
         if self.correction and self.adapts(t):
             share = (1 - alpha) / (1 - alpha ** (t + 1))
             hessian = curvature(model, theta, batch, rng.noise)
-            ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)  # 0 where the gradient is
+            # 0 where the gradient is
+            ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)
             drift = drift - G.square() * ratio * hessian * share
-        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        noise = torch.randn(
+            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
+        )
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
         state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, control=control)
         info = {
@@ -115,7 +133,8 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
         return state, info
 
     def response(self, state: PSGLDState) -> Response:
-        eps, root = self.largest_step(state.t), self.averaged_squares(state.v, self.averaging, state.t).sqrt()
+        eps = self.largest_step(state.t)
+        root = self.averaged_squares(state.v, self.averaging, state.t).sqrt()
         return Response(lambda gradient: eps * gradient / (root + self.damping), limit=2.0)
 
     def posterior(self, state: PSGLDState) -> Draws:

@@ -1,15 +1,19 @@
-"""What particles do to each other: the RBF kernel matrix, the repulsive drift and the noise that goes with it.
+"""Particle repulsion: RBF kernel matrix, repulsive drift and the matching noise.
 
-L particles z_1 … z_L in ℝᴾ are one Markov chain on ℝᴸᴾ with target Π_l π(z_l).  In the recipe of Ma et al. (2015),
+L particles z_1 … z_L in ℝᴾ are one Markov chain on ℝᴸᴾ with target Π_l π(z_l).  In the
+recipe of Ma et al. (2015),
 
-    dz = (D ∇log π + Γ) dt + N(0, 2 D dt),    D = K/L ⊗ I,  K_il = k(z_i, z_l),  Γ_i = (1/L) Σ_l ∇_{z_l} k(z_l, z_i),
+    dz = (D ∇log π + Γ) dt + N(0, 2 D dt)
+    D = K/L ⊗ I,  K_il = k(z_i, z_l),  Γ_i = (1/L) Σ_l ∇_{z_l} k(z_l, z_i),
 
-leaves that target invariant.  For k(z, z′) = exp(−‖z − z′‖²/h) the correction Γ_i = (2/hL) Σ_l k(z_l, z_i)(z_i − z_l) points
-away from the others.  Everything is matrix products of [L, L] with [L, P]: no [L, L, P] tensor is ever made.  R replicates
-are R such chains, whose particles do not see each other's: [R, L, L] with [R, L, P].
+leaves that target invariant.  For k(z, z′) = exp(−‖z − z′‖²/h) the correction
+Γ_i = (2/hL) Σ_l k(z_l, z_i)(z_i − z_l) points away from the other particles.  All
+operations are matrix products of [L, L] with [L, P]: no [L, L, P] tensor is created.  R
+replicates are R such chains without interaction between replicates: [R, L, L] with
+[R, L, P].
 
-K/L has eigenvalues between 0 and 1, and its trace is 1: particles out of each other's reach move as in SGLD with step
-ε/L, particles at one place move together with step ε.
+K/L has eigenvalues between 0 and 1, and its trace is 1: particles that do not interact
+move as in SGLD with step ε/L, particles at one place move together with step ε.
 """
 
 from __future__ import annotations
@@ -34,7 +38,8 @@ Bandwidth = Literal["median"] | PositiveFloat
 
 def square_distances(theta: Tensor) -> Tensor:
     """‖z_i − z_l‖² of particles [(R,) L, P], as ‖z_i‖² + ‖z_l‖² − 2 z_i·z_l; [(R,) L, L], zero on the diagonal."""
-    theta = theta - theta.mean(-2, keepdim=True)  # distances do not change, and less is lost when the squares cancel
+    # distances do not change, and less is lost when the squares cancel
+    theta = theta - theta.mean(-2, keepdim=True)
     square = theta.square().sum(-1)  # [(R,) L]
     sums = square.unsqueeze(-1) + square.unsqueeze(-2)
     product = torch.addmm if theta.dim() == 2 else torch.baddbmm
@@ -50,7 +55,8 @@ def median_bandwidth(distances: Tensor) -> Tensor:
     Source: Liu & Wang (2016), section 5."""
     L = distances.shape[-1]
     if L == 1:
-        return distances.new_ones(distances.shape[:-2])  # a single particle has k = 1 and Γ = 0, whatever h is
+        # a single particle has k = 1 and Γ = 0, whatever h is
+        return distances.new_ones(distances.shape[:-2])
     row, column = torch.triu_indices(L, L, 1, device=distances.device)
     return distances[..., row, column].median(-1).values / math.log(L)
 
@@ -58,18 +64,24 @@ def median_bandwidth(distances: Tensor) -> Tensor:
 def kernel(theta: Tensor, bandwidth: float | Literal["median"]) -> tuple[Tensor, Tensor]:
     """RBF kernel matrix K [(R,) L, L] of particles [(R,) L, P], and its bandwidth h [(R)]."""
     distances = square_distances(theta)
-    h = median_bandwidth(distances) if bandwidth == "median" else distances.new_full(distances.shape[:-2], bandwidth)
+    h = (
+        median_bandwidth(distances)
+        if bandwidth == "median"
+        else distances.new_full(distances.shape[:-2], bandwidth)
+    )
     return torch.exp(-distances / h[..., None, None]), h
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """The kernel matrix of L particles at one time, or R of them, of L particles each; K None: they do not see each other,
-    and D = I/L.
+    """Kernel matrix of L particles at one time, or of R sets with L particles each.
 
-    Where h is the median heuristic it depends on the particles too.  Γ then has further terms, with ∂h/∂z_l, which are
-    neglected here as in the literature: the target is invariant for a fixed h alone.  (20 particles in the plane fall
-    short of a standard Gaussian's variance by 3 % under the median heuristic.)"""
+    K None: the particles do not interact, and D = I/L.  If h is the median heuristic it
+    depends on the particles too.  Γ then has further terms, with ∂h/∂z_l, which are
+    neglected here as in the literature: the target is invariant only for a fixed h.  (20
+    particles in the plane fall short of a standard Gaussian's variance by 3 % with the
+    median heuristic.)
+    """
 
     theta: Tensor  # [R·L, P]
     K: Tensor | None  # [L, L], or [R, L, L]
@@ -93,7 +105,8 @@ class Interaction:
         if self.K is None or self.h is None:
             return 0.0
         theta = self._by_replicate(self.theta)
-        theta = theta - theta.mean(-2, keepdim=True)  # Γ does not change, and less is lost when the two terms cancel
+        # Γ does not change, and less is lost when the two terms cancel
+        theta = theta - theta.mean(-2, keepdim=True)
         away = self.K.sum(-1, keepdim=True) * theta - self.K @ theta
         return (away * (2 / (self.h * self.L))[..., None, None]).reshape(self.theta.shape)
 
@@ -112,7 +125,8 @@ class Interaction:
         used = jitter
         if self.K is not None:
             factor, used = _factor(self.K, jitter)
-            if used > jitter and self.replicates > 1:  # each replicate what it needs itself: they stay independent
+            # each replicate what it needs itself: they stay independent
+            if used > jitter and self.replicates > 1:
                 alone = [_factor(K, jitter) for K in self.K]
                 factor = torch.stack([L for L, _ in alone])
             xi = (factor @ self._by_replicate(xi)).reshape(theta.shape)
@@ -124,7 +138,7 @@ def _factor(K: Tensor, jitter: float) -> tuple[Tensor, float]:
 
 
 def among(theta: Tensor, replicates: int, bandwidth: float | Literal["median"]) -> Interaction:
-    """What the particles [R·L, P] of each replicate do to each other."""
+    """Interaction among the particles [R·L, P] of each replicate."""
     of_each = theta if replicates == 1 else theta.unflatten(0, (replicates, -1))
     return Interaction(theta, *kernel(of_each, bandwidth), replicates)
 
@@ -141,7 +155,12 @@ def check_apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
 
 
 def init_scattered(
-    model: LogJoint, problem: Sampled, sees: Sees, chains: int, rng: Rng, bandwidth: float | Literal["median"]
+    model: LogJoint,
+    problem: Sampled,
+    sees: Sees,
+    chains: int,
+    rng: Rng,
+    bandwidth: float | Literal["median"],
 ) -> Chains:
     """The state of particles that begin at draws from the model's prior, no two of them at one place.
 
@@ -152,11 +171,15 @@ def init_scattered(
 
 
 class Repulsion(BaseModel):
-    """The keys of samplers whose particles repel each other, up to step ``repulsion_until``: from there on K is I.
+    """Settings of samplers with repulsive particles.
 
-    Source: Gallego (2021), section 2.3.3."""
+    The particles interact up to step ``repulsion_until``; from there on K is I.
 
-    chains: PositiveInt  # L, particles, at least 2; Gallego (2021) section 2.3.3 (20 for the mixture of Gaussians)
+    Source: Gallego (2021), section 2.3.3.
+    """
+
+    # L, particles, at least 2; Gallego (2021) section 2.3.3 (20 for the mixture of Gaussians)
+    chains: PositiveInt
     # h of k = exp(−‖z − z′‖²/h), > 0; a good fixed one is 2σ² of a mode of the target; median: med²/log L at every
     # step, Liu & Wang (2016)
     bandwidth: Bandwidth
@@ -167,11 +190,13 @@ class Repulsion(BaseModel):
     @model_validator(mode="after")
     def _several(self) -> Repulsion:
         if self.chains < 2:
-            raise ValueError("chains: repulsion needs at least 2 particles; for a single chain use inference=sgld")
+            raise ValueError(
+                "chains: repulsion needs at least 2 particles; for a single chain use inference=sgld"
+            )
         return self
 
     def interaction(self, theta: Tensor, t: int, replicates: int) -> Interaction:
-        """What the particles [R·L, P] of each replicate do to each other after t steps."""
+        """Interaction among the particles [R·L, P] of each replicate after t steps."""
         if self.repulsion_until is None or t < self.repulsion_until:
             return among(theta, replicates, self.bandwidth)
         return Interaction(theta, None, None, replicates)

@@ -1,4 +1,4 @@
-"""Gradient steps with momentum as a sampler: Hamiltonian dynamics whose momenta are drawn anew now and then."""
+"""Momentum SGD as a sampler: Hamiltonian dynamics with occasional momentum resampling."""
 
 from __future__ import annotations
 
@@ -37,23 +37,31 @@ class SGDMomentumState(Chains):
 
 
 @register("inference", "sgd_momentum")
-class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSizes, GradientEstimates):
-    """Stochastic gradient descent with momentum as a sampler, without friction or added noise, parallel chains.
+class SGDMomentum(
+    Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSizes, GradientEstimates
+):
+    """Momentum SGD as a sampler, without friction or added noise, parallel chains.
 
-        m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t) with probability 1/n, ξ_t ~ N(0, I);   m_{t+½} = m_{t−½} + ε_t ĝ(θ_t) otherwise
+        m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t)        with probability 1/n, ξ_t ~ N(0, I)
+        m_{t+½} = m_{t−½} + ε_t ĝ(θ_t)      otherwise
         θ_{t+1} = θ_t + ε_t m_{t+½}
 
-    The recipe of Ma et al. with z = (θ, m), H = −log p(θ, y) + ½ mᵀm, D = 0, Q = [0 −I; I 0] and Γ = 0; θ, m [K, P].  D = 0
-    alone never leaves a level set of H.  Each chain therefore draws its momentum anew every n = ``resample_every`` steps on
-    average, at times of its own, for fixed ones may resonate with the target.  That is all that makes it random, where
-    ``sghmc`` has friction and noise at every step.  m is kept at half steps (leapfrog): printed are both lines from time t,
-    an Euler step that gains energy each time.  The bias is of order ε²: on N(0, σ²) the stationary variance is
-    σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2.  Nothing takes up the noise of minibatches: gradients of variance V
-    heat the chain by n ε² V or so, relatively.
+    The recipe of Ma et al. with z = (θ, m), H = −log p(θ, y) + ½ mᵀm, D = 0, Q = [0 −I; I
+    0] and Γ = 0; θ, m [K, P].  With D = 0 and no resampling the chain never leaves a level
+    set of H.  Each chain therefore resamples its momentum every n = ``resample_every``
+    steps on average, at random times of its own, because fixed times may resonate with the
+    target. This is the only source of randomness, while ``sghmc`` has friction and noise at
+    every step.  m is kept at half steps (leapfrog): in print both lines are evaluated at
+    time t, an Euler step that gains energy each time.  The bias is of order ε²: on N(0, σ²)
+    the stationary variance is σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2.
+    Minibatch noise is not dissipated: gradients of variance V heat the chain by a relative
+    n ε² V or so.
 
-    Raises NumericalTrouble when a chain leaves the finite numbers.
+    Raises:
+        NumericalTrouble: a chain leaves the finite numbers.
 
-    Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2."""
+    Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -67,15 +75,22 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
         state = init_chains(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        return SGDMomentumState(**vars(state), m=m, control=self.init_reference(model, theta, problem))
+        return SGDMomentumState(
+            **vars(state), m=m, control=self.init_reference(model, theta, problem)
+        )
 
     def step(self, state: SGDMomentumState, batch: Seen, rng: Rng) -> tuple[SGDMomentumState, Info]:
-        model, theta, R = state.model, state.theta, state.replicates
+        model = state.model
+        theta = state.theta
+        R = state.replicates
         eps = self.step_size_at(state.t)
         control = self.refresh_reference(state.control, model, theta, state.t)
         value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
         xi = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        anew = torch.rand((len(theta), 1), generator=rng.noise, device=theta.device) < 1 / self.resample_every
+        anew = (
+            torch.rand((len(theta), 1), generator=rng.noise, device=theta.device)
+            < 1 / self.resample_every
+        )
         m = torch.where(anew, xi + 0.5 * eps * gradient, state.m + eps * gradient)
         theta = theta + eps * m
         state = replace(advance(state, theta, self.burn_in, self.thinning), m=m, control=control)

@@ -37,21 +37,30 @@ class SGDMRState(Chains):
 
 @register("inference", "sgdm_r")
 class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion):
-    """Momentum with repulsion (SGDM+R): the Hamiltonian flow of all particles, its curl matrix made of their kernel.
+    """Momentum with repulsion (SGDM+R): Hamiltonian flow with a kernel curl matrix.
 
-    H(z, m) = Σ_l [−log π(z_l) + ½‖m_l‖²],  Q = (1/L) [[0, −K], [K, 0]],  D = (C/L) [[0, 0], [0, I]];  z, m [L, P],
+    The flow is of all particles, and their kernel forms its curl matrix:
 
-        m_i ← m_i + (ε_t/L) {Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] − C m_i} + N(0, (2ε_t C/L) I)
+    H(z, m) = Σ_l [−log π(z_l) + ½‖m_l‖²],  Q = (1/L) [[0, −K], [K, 0]],
+    D = (C/L) [[0, 0], [0, I]];  z, m [L, P],
+
+        m_i ← m_i + (ε_t/L) {Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] − C m_i}
+                  + N(0, (2ε_t C/L) I)
         z_i ← z_i + (ε_t/L) Σ_l k(z_l, z_i) m_l   with the new m and the old K.
 
-    Γ_i = Σ_j ∂Q_ij/∂(z, m)_j acts on m alone, for K does not depend on m.  Algorithm 2.2 as printed has Γ in both lines,
-    attractive, and −K m in the first, which with −K ∇H in the second runs away from the modes; it has no friction either
-    (C = 0).  Then a step of finite size, and the noise of minibatches, add energy that nothing takes away: C > 0 with the
-    noise that matches it does (Chen et al., 2014).  Particles out of each other's reach move with step ε/L.
+    Γ_i = Σ_j ∂Q_ij/∂(z, m)_j acts only on m, because K does not depend on m.  Algorithm 2.2
+    as printed has Γ in both lines, attractive, and −K m in the first, which with −K ∇H in
+    the second runs away from the modes; it has no friction either (C = 0).  Then a step of
+    finite size, and minibatch noise, add energy that is never dissipated: C > 0 with the
+    matching noise dissipates it (Chen et al., 2014).  Particles that do not interact move
+    with step ε/L.
 
-    Raises NumericalTrouble when a particle leaves the finite numbers, or when most particles start at one place.
+    Raises:
+        NumericalTrouble: a particle leaves the finite numbers, or most particles start at
+            one place.
 
-    Source: Gallego (2021), section 2.3.2, Algorithm 2.2; Ma et al. (2015), Theorem 1."""
+    Source: Gallego (2021), section 2.3.2, Algorithm 2.2; Ma et al. (2015), Theorem 1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -64,39 +73,53 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
     def _require_damping(self) -> SGDMR:
         if self.step_size * self.friction >= self.chains:
             bound = f"chains/friction = {self.chains / self.friction:g}"
-            raise ValueError(f"step_size: at {self.step_size:g} friction reverses momenta; use a value below {bound}")
+            raise ValueError(
+                f"step_size: at {self.step_size:g} friction reverses momenta; use a value below {bound}"
+            )
         return self
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMRState:
         state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         theta = state.theta
-        momentum = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
+        momentum = torch.randn(
+            theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype
+        )
         return SGDMRState(**vars(state), momentum=momentum)
 
     def step(self, state: SGDMRState, batch: Seen, rng: Rng) -> tuple[SGDMRState, Info]:
-        theta, momentum, t, R = state.theta, state.momentum, state.t, state.replicates
+        theta = state.theta
+        momentum = state.momentum
+        t = state.t
+        R = state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = self.interaction(theta, t, R)
         damping = eps * self.friction / self.chains
-        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        noise = torch.randn(
+            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
+        )
         force = particles.average(gradient) + particles.correction()  # [L, P]
-        momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise  # Algorithm 2.2
+        # Algorithm 2.2
+        momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise
         theta = theta + eps * particles.average(momentum)  # Algorithm 2.2
         state = replace(advance(state, theta, self.burn_in, self.thinning), momentum=momentum)
         info = {
             "log_joint": mean_over_chains(value, R),
             "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "temperature": mean_over_chains(momentum.square(), R),  # 1 where the momenta have their stationary law
+            # 1 where the momenta have their stationary law
+            "temperature": mean_over_chains(momentum.square(), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
         return state, info | particles.facts()
 
     def response(self, state: SGDMRState) -> Response:
-        eps, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
+        eps = self.largest_step(state.t)
+        particles = self.interaction(state.theta, state.t, state.replicates)
         limit = 2 * (2 - eps * self.friction / self.chains)
-        return Response(lambda gradient: eps**2 * particles.average(particles.average(gradient)), limit)
+        return Response(
+            lambda gradient: eps**2 * particles.average(particles.average(gradient)), limit
+        )
 
     def posterior(self, state: SGDMRState) -> Draws:
         return to_draws(state)  # [L, N, P]

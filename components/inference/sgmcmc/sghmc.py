@@ -45,20 +45,27 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
 
         θ_{t+1} = θ_t + ε_t r_t
-        r_{t+1} = r_t + ε_t ĝ(θ_{t+1}) − ε_t C r_t + N(0, ε_t (2C − ε_t V̂)),   r_0 ~ N(0, I)
+        r_{t+1} = r_t + ε_t ĝ(θ_{t+1}) − ε_t C r_t + N(0, ε_t (2C − ε_t V̂))
+        r_0 ~ N(0, I)
 
-    The recipe of Ma et al. with z = (θ, r), H = −log p(θ, y) + ½ rᵀr, D = [0 0; 0 C I], Q = [0 −I; I 0] and Γ = 0, r by
-    the new θ as in Chen's Algorithm 2.  θ, r [K, P]; C is ``friction``.  As ε → 0 with the whole data π is invariant, with a
-    bias of order ε (ε² on a Gaussian).  The gradient's own noise, of covariance V, heats the chain by about ε V / 2C,
-    relatively; with ``noise_estimate`` its variances V̂ come off the noise that is added: (1 − B/N) (ĝ₁ − ĝ₂)²/4 of two
-    halves of each minibatch, coordinate by coordinate, averaged over about ``noise_window`` steps, at most 2C/ε of it.  An
-    odd row is then left out.
+    The recipe of Ma et al. with z = (θ, r), H = −log p(θ, y) + ½ rᵀr, D = [0 0; 0 C I],
+    Q = [0 −I; I 0] and Γ = 0, with r updated at the new θ as in Chen's Algorithm 2.  θ, r
+    [K, P]; C is ``friction``.  As ε → 0 with the whole data π is invariant, with a bias of
+    order ε (ε² on a Gaussian).  The gradient's own noise, with covariance V, heats the
+    chain by a relative ε V / 2C or so; with ``noise_estimate`` its variances V̂ are
+    subtracted from the added noise: (1 − B/N) (ĝ₁ − ĝ₂)²/4 from the two halves of each
+    minibatch, for each coordinate, averaged over about ``noise_window`` steps, at most 2C/ε
+    of it.  With an odd number of rows one row is then left out.
 
-    Info: ``uncovered``, share of coordinates whose gradient noise exceeds what friction can take; more of it needs more
-    friction, smaller steps or larger batches.
-    Raises Misfit when ``noise_estimate`` has no batch to halve, NumericalTrouble when a chain leaves the finite numbers.
+    Info: ``uncovered``, share of coordinates in which gradient noise exceeds what friction
+    can absorb; a larger share needs more friction, smaller steps or larger batches.
 
-    Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12)."""
+    Raises:
+        Misfit: ``noise_estimate`` has no batch to halve.
+        NumericalTrouble: a chain leaves the finite numbers.
+
+    Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -102,12 +109,18 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
             self.estimate(control, model, theta, batch.part(rows, n / half))
             for rows in (slice(half), slice(half, 2 * half))
         )
-        variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
+        # rows are drawn without replacement
+        variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4
         return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
 
     def step(self, state: SGHMCState, batch: Seen, rng: Rng) -> tuple[SGHMCState, Info]:
-        model, t, r, V, C = state.model, state.t, state.r, state.V, self.friction
-        eps, R = self.step_size_at(t), state.replicates
+        model = state.model
+        t = state.t
+        r = state.r
+        V = state.V
+        C = self.friction
+        eps = self.step_size_at(t)
+        R = state.replicates
         control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
@@ -116,10 +129,14 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:
             value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
-        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        noise = torch.randn(
+            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
+        )
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
-        state = replace(advance(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control)
+        state = replace(
+            advance(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control
+        )
         info = {
             "log_joint": mean_over_chains(value, R),
             "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),

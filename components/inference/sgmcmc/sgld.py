@@ -36,16 +36,19 @@ class SGLDState(Chains):
 
 @register("inference", "sgld")
 class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEstimates):
-    """Stochastic gradient Langevin dynamics, L parallel chains at once.
+    """Stochastic gradient Langevin dynamics, L parallel chains.
 
-    θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of Gallego: Welling & Teh write the
-    same step with ε_t/2 and N(0, ε_t I).  It is the recipe of Ma et al. with D = I, Q = 0 and Γ = 0.  On N(0, σ²) with a
-    constant step the chain is autoregressive, and its stationary variance is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps
-    every ``thinning``-th state is kept.
+    θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of
+    Gallego: Welling & Teh write the same step with ε_t/2 and N(0, ε_t I).  It is the recipe
+    of Ma et al. with D = I, Q = 0 and Γ = 0.  On N(0, σ²) with a constant step the chain is
+    autoregressive, and its stationary variance is σ² / (1 − ε/(2σ²)).  After ``burn_in``
+    steps every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble when a chain leaves the finite numbers.
+    Raises:
+        NumericalTrouble: a chain leaves the finite numbers.
 
-    Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4)."""
+    Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -59,12 +62,17 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
         return SGLDState(**vars(state), control=self.init_reference(model, state.theta, problem))
 
     def step(self, state: SGLDState, batch: Seen, rng: Rng) -> tuple[SGLDState, Info]:
-        model, theta, R = state.model, state.theta, state.replicates
+        model = state.model
+        theta = state.theta
+        R = state.replicates
         eps = self.step_size_at(state.t)
         control = self.refresh_reference(state.control, model, theta, state.t)
         value, gradient = self.estimate(control, model, theta, batch)  # [L], [L, P]
-        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
+        noise = torch.randn(
+            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
+        )
+        # eq. (2.1)
+        theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)
         state = replace(advance(state, theta, self.burn_in, self.thinning), control=control)
         info = {
             "log_joint": mean_over_chains(value, R),

@@ -29,18 +29,22 @@ from components.registry import register
 
 @register("inference", "sgld_r")
 class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
-    """Parallel SGLD plus repulsion (SGLD+R): Stein's drift with the noise that makes it a sampler of Π_l π(z_l).
+    """Parallel SGLD plus repulsion (SGLD+R): Stein's drift with noise to sample Π_l π(z_l).
 
-    z_i ← z_i + (ε_t/L) Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + η_i,  η ~ N(0, (2ε_t/L) K ⊗ I),  z [L, P],
-    k(z, z′) = exp(−‖z − z′‖²/h).  The paper prints the second term with the sign of attraction ((2.2), (2.8)).  With the
-    median heuristic h moves with the particles, which Γ neglects; the target is invariant for a fixed ``bandwidth`` alone,
-    up to the error of the step.  Particles out of each other's reach move as SGLD with step ε/L: to compare the two at
-    equal noise per particle give this one L times the step.  From step ``repulsion_until`` on K is I.
+    z_i ← z_i + (ε_t/L) Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + η_i,
+    η ~ N(0, (2ε_t/L) K ⊗ I),  z [L, P],  k(z, z′) = exp(−‖z − z′‖²/h).  The paper prints
+    the second term with the sign of attraction ((2.2), (2.8)).  With the median heuristic h
+    moves with the particles, which Γ neglects; the target is invariant only for a fixed
+    ``bandwidth``, up to the error of the step.  Particles that do not interact move as SGLD
+    with step ε/L: to compare the two at equal noise per particle use L times the step here.
+    From step ``repulsion_until`` on K is I.
 
-    Raises NumericalTrouble when a particle leaves the finite numbers, when K has no Cholesky factor, or when most
-    particles start at one place.
+    Raises:
+        NumericalTrouble: a particle leaves the finite numbers, K has no Cholesky factor, or
+            most particles start at one place.
 
-    Source: Gallego (2021), eq. (2.7), (2.8), Algorithm 2.1."""
+    Source: Gallego (2021), eq. (2.7), (2.8), Algorithm 2.1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -53,7 +57,9 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
         return init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
 
     def step(self, state: Chains, batch: Seen, rng: Rng) -> tuple[Chains, Info]:
-        theta, t, R = state.theta, state.t, state.replicates
+        theta = state.theta
+        t = state.t
+        R = state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = self.interaction(theta, t, R)
@@ -70,7 +76,8 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
         return state, info | particles.facts() | {"jitter": jitter}
 
     def response(self, state: Chains) -> Response:
-        eps, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
+        eps = self.largest_step(state.t)
+        particles = self.interaction(state.theta, state.t, state.replicates)
         return Response(lambda gradient: eps * particles.average(gradient), limit=2.0)
 
     def posterior(self, state: Chains) -> Draws:

@@ -25,16 +25,20 @@ class StepSizes(BaseModel):
     step_size: PositiveFloat  # ε > 0, of the first step
     # of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical ε/2 (cos(π (t mod T)/T) + 1), Zhang et al. (2020)
     schedule: Literal["constant", "polynomial", "cyclical"]
-    decay: PositiveFloat  # γ of a polynomial schedule, 0.5 < γ <= 1 by Robbins-Monro; Welling & Teh (2011) use 0.55
+    # γ of a polynomial schedule, 0.5 < γ <= 1 by Robbins-Monro; Welling & Teh (2011) use 0.55
+    decay: PositiveFloat
     decay_scale: PositiveFloat  # b of a polynomial schedule, > 0: steps until the decay sets in
-    cycle_length: PositiveInt  # T of a cyclical schedule, steps >= 1: then let burn_in and thinning be multiples of it
+    # T of a cyclical schedule, steps >= 1: then let burn_in and thinning be multiples of it
+    cycle_length: PositiveInt
     burn_in: NonNegativeInt  # steps before any state is kept; Gallego (2021) section 2.3.3
     thinning: PositiveInt  # one state in so many is kept; Gallego (2021) section 2.3.3
 
     @model_validator(mode="after")
     def _robbins_monro(self) -> StepSizes:
         if self.schedule == "polynomial" and not 0.5 < self.decay <= 1:
-            raise ValueError(f"decay: {self.decay} breaks the Robbins-Monro conditions; use a value in (0.5, 1]")
+            raise ValueError(
+                f"decay: {self.decay} breaks the Robbins-Monro conditions; use a value in (0.5, 1]"
+            )
         return self
 
     def step_size_at(self, t: int) -> float:

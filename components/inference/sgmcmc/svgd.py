@@ -37,16 +37,21 @@ class SVGDState(Chains):
 
 @register("inference", "svgd")
 class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
-    """Stein variational gradient descent: particles follow the direction in which KL falls fastest; there is no noise.
+    """Stein variational gradient descent: noise-free steepest descent of KL.
 
-    z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)],  z [L, P]; Gallego's (2.4) has the
-    second term with the wrong sign.  ``adagrad`` divides φ by √G, G ← β₂ G + (1 − β₂) φ² elementwise and G = φ² at first.
-    A single particle ascends the gradient to a mode.  L particles settle at a fixed point whose spread falls short of the
-    target's (Gallego, Proposition 2.3); all kept states then are nearly the same, so that ``burn_in`` may be steps − 1.
+    z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)], z
+    [L, P]; Gallego's (2.4) has the second term with the wrong sign.  ``adagrad`` divides φ
+    by √G, G ← β₂ G + (1 − β₂) φ² elementwise and G = φ² at first.  A single particle
+    ascends the gradient to a mode.  L particles settle at a fixed point with a spread below
+    the target's (Gallego, Proposition 2.3); all kept states are then nearly the same, so
+    ``burn_in`` may be steps − 1.
 
-    Raises NumericalTrouble when a particle leaves the finite numbers, or when most particles start at one place.
+    Raises:
+        NumericalTrouble: a particle leaves the finite numbers, or most particles start at
+            one place.
 
-    Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4)."""
+    Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -65,15 +70,22 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
         return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
 
     def step(self, state: SVGDState, batch: Seen, rng: Rng) -> tuple[SVGDState, Info]:
-        theta, squares, t = state.theta, state.squares, state.t
-        eps, R = self.step_size_at(t), state.replicates
+        theta = state.theta
+        squares = state.squares
+        t = state.t
+        eps = self.step_size_at(t)
+        R = state.replicates
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = among(theta, R, self.bandwidth)
         direction = phi = particles.average(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
-            squares = phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
+            squares = (
+                phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
+            )
             direction = phi / (self.stability + squares.sqrt())
-        state = replace(advance(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares)
+        state = replace(
+            advance(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares
+        )
         info = {
             "log_joint": mean_over_chains(value, R),
             "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
@@ -84,8 +96,13 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
         return state, info | particles.facts()
 
     def response(self, state: SVGDState) -> Response:
-        eps, particles = self.largest_step(state.t), among(state.theta, state.replicates, self.bandwidth)
-        scale = state.squares.sqrt() + self.stability if self.scaling == "adagrad" else torch.ones_like(state.theta)
+        eps = self.largest_step(state.t)
+        particles = among(state.theta, state.replicates, self.bandwidth)
+        scale = (
+            state.squares.sqrt() + self.stability
+            if self.scaling == "adagrad"
+            else torch.ones_like(state.theta)
+        )
         return Response(lambda gradient: eps * particles.average(gradient) / scale, limit=2.0)
 
     def posterior(self, state: SVGDState) -> Draws:

@@ -1,4 +1,4 @@
-"""The extended Rauch-Tung-Striebel smoother for R observation sequences at once."""
+"""Extended Rauch-Tung-Striebel smoother for R observation sequences in parallel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from components.registry import register
 
 
 @register("inference", "extended_rts_smoother")
-class ExtendedRTSSmoother(Inference[AdditiveGaussian, Sequence, Observation, Forward[AdditiveGaussian]]):
+class ExtendedRTSSmoother(
+    Inference[AdditiveGaussian, Sequence, Observation, Forward[AdditiveGaussian]]
+):
     """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, the model linearised.
 
     The extended Kalman filter, a time a step; then, from the last time seen to the first, with F = ∂f_{t+1}(m_t)/∂x,
@@ -37,7 +39,9 @@ class ExtendedRTSSmoother(Inference[AdditiveGaussian, Sequence, Observation, For
     needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
 
-    def init(self, model: AdditiveGaussian, problem: Sequence, rng: Rng) -> Forward[AdditiveGaussian]:
+    def init(
+        self, model: AdditiveGaussian, problem: Sequence, rng: Rng
+    ) -> Forward[AdditiveGaussian]:
         return Forward(filter=start(model, problem, apart=True))
 
     def step(

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 import torch
 
-from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
+from components.inference.smoothing.particle_smoother import (
+    Cloud,
+    ForwardParticles,
+    ParticleSmoother,
+)
 from components.inference.smoothing.transitions import backward_kernel, pairs
 from components.registry import register
 
@@ -24,7 +28,8 @@ class FFBS(ParticleSmoother):
     Source: Doucet, Godsill and Andrieu (2000), eqs. (50), (51); Boustati (2021), section 2.6."""
 
     def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
-        x, log_w = state.x.rows, state.log_w.rows
+        x = state.x.rows
+        log_w = state.log_w.rows
         w = log_w[-1].exp()
         yield Cloud(len(x), x[-1], w)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t

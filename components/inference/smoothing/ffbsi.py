@@ -8,7 +8,11 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
+from components.inference.smoothing.particle_smoother import (
+    Cloud,
+    ForwardParticles,
+    ParticleSmoother,
+)
 from components.inference.smoothing.transitions import backward_kernel, pairs
 from components.maths.particles.backward_draws import distinct, inverse_cdf
 from components.registry import register
@@ -29,20 +33,30 @@ class FFBSi(ParticleSmoother):
     trajectories: PositiveInt
 
     def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
-        x, log_w = state.x.rows, state.log_w.rows
-        r, m = x.shape[1], self.trajectories
+        x = state.x.rows
+        log_w = state.log_w.rows
+        r = x.shape[1]
+        m = self.trajectories
 
         def uniforms() -> Tensor:
             return torch.rand(r, m, generator=generator, device=x.device, dtype=torch.float64)
 
-        chosen = inverse_cdf(log_w[-1].exp().unsqueeze(1), torch.zeros(r, m).to(x.device).long(), uniforms())
+        chosen = inverse_cdf(
+            log_w[-1].exp().unsqueeze(1), torch.zeros(r, m).to(x.device).long(), uniforms()
+        )
         yield Cloud(len(x), _rows(x[-1], chosen), None)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
-            different, place = distinct(chosen, x.shape[2])  # one row of the kernel serves all that stand there
-            u, chosen = uniforms(), torch.zeros_like(chosen)
-            for block in pairs(state.filter.model, _rows(x[t], different), x[t - 1], log_w[t - 1], t + 1):
+            # one row of the kernel serves all that stand there
+            different, place = distinct(chosen, x.shape[2])
+            u = uniforms()
+            chosen = torch.zeros_like(chosen)
+            for block in pairs(
+                state.filter.model, _rows(x[t], different), x[t - 1], log_w[t - 1], t + 1
+            ):
                 kernel = backward_kernel(block, t + 1)
-                these, first, size = block.replicates, block.later.start, kernel.shape[1]
+                these = block.replicates
+                first = block.later.start
+                size = kernel.shape[1]
                 row = place[these] - first
                 drawn = inverse_cdf(kernel, row.clamp(0, size - 1), u[these])
                 chosen[these] = torch.where((row >= 0) & (row < size), drawn, chosen[these])

@@ -1,4 +1,4 @@
-"""What all particle smoothers have in common: a filter on the way forward, what it saw, and summaries on the way back."""
+"""Shared parts of all particle smoothers: forward filter, its record, backward summaries."""
 
 from __future__ import annotations
 
@@ -51,10 +51,14 @@ class Cloud(NamedTuple):
 
 
 class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation, ForwardParticles]):
-    """A filter on the way forward, of which a subclass says the way back.
+    """Particle smoother with a forward filter; a subclass defines the backward pass.
 
-    The way back is made where the posterior is asked for, from a seed that the state keeps: the same whenever and however
-    often it is asked.  Raises NumericalTrouble where no particle leads to another."""
+    The backward pass runs when the posterior is requested, with a seed from the state, so
+    that the result is always the same.
+
+    Raises:
+        NumericalTrouble: no particle leads to another.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
@@ -65,14 +69,19 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
         start: FilterState[Smoothable] = self.filter.init(model, problem, rng)
         device = rng.init.device
         seed = int(torch.randint(2**62, (), generator=rng.init, device=device))
-        return ForwardParticles(filter=start, seed=seed, start=start.particles.clone(), smoothed=None)
+        return ForwardParticles(
+            filter=start, seed=seed, start=start.particles.clone(), smoothed=None
+        )
 
     @torch.no_grad()
-    def step(self, state: ForwardParticles, batch: Observation, rng: Rng) -> tuple[ForwardParticles, Info]:
+    def step(
+        self, state: ForwardParticles, batch: Observation, rng: Rng
+    ) -> tuple[ForwardParticles, Info]:
         now: FilterState[Smoothable]
         now, info = self.filter.step(state.filter, batch, rng)
         assert now.weighted is not None  # a filter that has made a step says what it had
-        state.filter, state.smoothed = now, None
+        state.filter = now
+        state.smoothed = None
         state.x.append(now.weighted.x)
         state.log_w.append(now.weighted.log_w)
         state.y.append(batch.y)
@@ -90,10 +99,12 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
 
     @abstractmethod
     def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
-        """Particles of the smoothing distribution of each time, one after another in whatever order."""
+        """Particles of the smoothing distribution at each time, in any order of times."""
 
 
-def _summarise(model: Smoothable, clouds: Iterator[Cloud], generator: torch.Generator) -> SmoothedSeries:
+def _summarise(
+    model: Smoothable, clouds: Iterator[Cloud], generator: torch.Generator
+) -> SmoothedSeries:
     """Means and variances of the weighted particles, quantiles of as many drawn from them, as the filters have them.
 
     Raises NumericalTrouble where a weight is not a number."""
@@ -101,23 +112,34 @@ def _summarise(model: Smoothable, clouds: Iterator[Cloud], generator: torch.Gene
     found: dict[int, dict[str, Tensor]] = {}
     for t, x, w in clouds:
         if w is None:
-            mean, drawn = x.mean(1, keepdim=True), x
+            mean = x.mean(1, keepdim=True)
+            drawn = x
             variance = (x - mean).square().mean(1)
         else:
             if not torch.isfinite(w.sum()):
-                raise NumericalTrouble(f"smoothing weights not a number at t = {t}", "raise inference.filter.particles")
+                raise NumericalTrouble(
+                    f"smoothing weights not a number at t = {t}", "raise inference.filter.particles"
+                )
             mean = w.unsqueeze(1) @ x
             variance = (w.unsqueeze(1) @ (x - mean).square()).squeeze(1)
-            drawn = x.flatten(0, 1).index_select(0, ancestors("systematic", w, generator)).view_as(x)
+            drawn = (
+                x.flatten(0, 1).index_select(0, ancestors("systematic", w, generator)).view_as(x)
+            )
         lower, upper = quantiles(drawn, (0.05, 0.95))
         row = {"mean": mean.squeeze(1), "variance": variance, "lower": lower, "upper": upper}
         if noise is not None:
             expected = model.observation_mean(x, t)  # [R, M, dy]
             there = expected if w is None else model.observation_mean(drawn, t)
-            z = torch.randn(there.shape, generator=generator, device=there.device, dtype=there.dtype)
+            z = torch.randn(
+                there.shape, generator=generator, device=there.device, dtype=there.dtype
+            )
             row["low_y"], row["high_y"] = quantiles(there + z @ noise.T, (0.05, 0.95))
-            row["signal"] = expected.mean(1) if w is None else (w.unsqueeze(1) @ expected).squeeze(1)
+            row["signal"] = (
+                expected.mean(1) if w is None else (w.unsqueeze(1) @ expected).squeeze(1)
+            )
         found[t] = row
-    rows: dict[str, Any] = {name: torch.stack([found[t][name] for t in sorted(found)], 1) for name in found[1]}
+    rows: dict[str, Any] = {
+        name: torch.stack([found[t][name] for t in sorted(found)], 1) for name in found[1]
+    }
     signal = None if noise is None else Signal(rows["signal"], rows["low_y"], rows["high_y"])
     return SmoothedSeries(rows["mean"], rows["variance"], rows["lower"], rows["upper"], signal)

@@ -20,7 +20,8 @@ from components.posteriors.smoothed import SmoothedSeries
 from components.trouble import NumericalTrouble
 
 M = TypeVar("M", bound=StartsGaussian)
-Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]  # model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
+# model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
+Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]
 
 
 @dataclass(kw_only=True)
@@ -33,15 +34,19 @@ class Forward(Generic[M]):
 
 def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
     """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits whenever it is asked."""
-    filtered, model, like = state.filter.filtered.so_far(), state.filter.model, state.filter.m
+    filtered = state.filter.filtered.so_far()
+    model = state.filter.model
+    like = state.filter.m
     if filtered.t == 0:
         return SmoothedSeries.of_nothing(like)
-    m, P = filtered.mean.transpose(0, 1), state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
+    m = filtered.mean.transpose(0, 1)
+    P = state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
     ahead = [tangent(model, m[k], k + 2) for k in range(len(m) - 1)]  # from time k + 1 to k + 2
     means, covariances = backwards(m, P, ahead, model.Q)
     variance = covariances.diagonal(dim1=-2, dim2=-1)  # [T, dx] or [T, R, dx]
     variance = variance.unsqueeze(1).expand_as(means) if variance.dim() == 2 else variance
-    mean, variance = means.transpose(0, 1).contiguous(), variance.transpose(0, 1).contiguous()
+    mean = means.transpose(0, 1).contiguous()
+    variance = variance.transpose(0, 1).contiguous()
     z = Z90 * variance.sqrt()
     signal = _signal(model, mean, covariances) if isinstance(model, LinearGaussian) else None
     return SmoothedSeries(mean, variance, mean - z, mean + z, signal)
@@ -49,13 +54,16 @@ def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
 
 def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
     """H x_t, and the 90 % interval of H x_t + N(0, Σ); means [R, T, dx], covariances [T, (R,) dx, dx]."""
-    spread = (model.H @ covariances @ model.H.T + model.Sigma).diagonal(dim1=-2, dim2=-1).sqrt()  # [T, (R,) dy]
+    # [T, (R,) dy]
+    spread = (model.H @ covariances @ model.H.T + model.Sigma).diagonal(dim1=-2, dim2=-1).sqrt()
     z = Z90 * (spread if spread.dim() == 2 else spread.transpose(0, 1))
     expected = mean @ model.H.T
     return Signal(expected, expected - z, expected + z)
 
 
-def backwards(m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor) -> tuple[Tensor, Tensor]:
+def backwards(
+    m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor
+) -> tuple[Tensor, Tensor]:
     """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, f(m) and its Jacobian A at each but the last.
 
     G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and of P^s = P + G(P^s' − P⁻)Gᵀ the form that stays positive definite,
@@ -66,22 +74,30 @@ def backwards(m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tenso
     """
     if not ahead:
         return m, P
-    moved, A = torch.stack([f for f, _ in ahead]), torch.stack([jacobian for _, jacobian in ahead])
-    A = A.unsqueeze(1) if A.dim() < P.dim() else A  # one Jacobian for replicates whose covariances differ
+    moved = torch.stack([f for f, _ in ahead])
+    A = torch.stack([jacobian for _, jacobian in ahead])
+    # one Jacobian for replicates whose covariances differ
+    A = A.unsqueeze(1) if A.dim() < P.dim() else A
     before = P[:-1]
     AP = A @ before
     L, failed = torch.linalg.cholesky_ex(AP @ A.mT + Q)
     if failed.any():
         t = int(failed.reshape(len(failed), -1).any(1).nonzero()[0]) + 2
-        raise NumericalTrouble(f"Cholesky of the predicted covariance failed at t = {t}", "set dtype=float64")
+        raise NumericalTrouble(
+            f"Cholesky of the predicted covariance failed at t = {t}", "set dtype=float64"
+        )
     G = torch.cholesky_solve(AP, L).mT  # [T − 1, (R,) dx, dx]
     kept = torch.eye(m.shape[2]).to(m) - G @ A
     own = kept @ before @ kept.mT + G @ Q @ G.mT
-    later_m, later_P = m[-1], P[-1]
-    means, covariances = [later_m], [later_P]
+    later_m = m[-1]
+    later_P = P[-1]
+    means = [later_m]
+    covariances = [later_P]
     for k in range(len(G) - 1, -1, -1):
         step = later_m - moved[k]
-        later_m = m[k] + (step @ G[k].mT if G[k].dim() == 2 else (G[k] @ step.unsqueeze(2)).squeeze(2))
+        later_m = m[k] + (
+            step @ G[k].mT if G[k].dim() == 2 else (G[k] @ step.unsqueeze(2)).squeeze(2)
+        )
         later_P = own[k] + G[k] @ later_P @ G[k].mT
         means.append(later_m)
         covariances.append(later_P)

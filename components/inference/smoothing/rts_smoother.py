@@ -1,4 +1,4 @@
-"""The Rauch-Tung-Striebel smoother for R observation sequences at once."""
+"""Rauch-Tung-Striebel smoother for R observation sequences in parallel."""
 
 from __future__ import annotations
 

@@ -38,16 +38,19 @@ class Sweeps:
 
 @register("inference", "series_gibbs")
 class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
-    """Gibbs sampler over a whole series, C chains for each of R replicates at once.
+    """Gibbs sampler over a whole series, C chains for each of R replicates in parallel.
 
         x_0:T ~ p(x_0:T | θ, y_1:T),   then   θ ~ p(θ | x_0:T, y_1:T),   one sweep a step
 
-    θ [R, C, P], states [R, C, T + 1, dx]; the conditionals are the model's.  After ``burn_in`` sweeps every ``thinning``-th is
-    kept, which takes R·C·(T·dx + P) numbers.
+    θ [R, C, P], states [R, C, T + 1, dx]; the model provides the conditionals.  After
+    ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes R·C·(T·dx + P)
+    numbers.
 
-    Raises NumericalTrouble where a conditional draws what is not finite.
+    Raises:
+        NumericalTrouble: a conditional draws a value that is not finite.
 
-    Source: Gallego (2021), section 1.2.2; Carter and Kohn (1994)."""
+    Source: Gallego (2021), section 1.2.2; Carter and Kohn (1994).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"
@@ -68,7 +71,9 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         states = state.model.draw_states(batch, state.theta, rng.noise)  # [R, C, T + 1, dx]
         theta = state.model.draw_parameters(batch, states, state.theta, rng.noise)
         if not torch.isfinite(theta.sum() + states.sum()):
-            raise NumericalTrouble("a conditional drew what is not finite", "change the priors of the model")
+            raise NumericalTrouble(
+                "a conditional drew what is not finite", "change the priors of the model"
+            )
         t = state.t + 1
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
             state.kept.append(theta.cpu())
@@ -79,7 +84,8 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     def posterior(self, state: Sweeps) -> SampledSeries:
         like, (r, c, p), n = state.theta, state.theta.shape, len(state.kept)
         if n:
-            states, theta = state.kept_states.stack_rows(2).to(like.device), state.kept.stack_rows(2).to(like.device)
+            states = state.kept_states.stack_rows(2).to(like.device)
+            theta = state.kept.stack_rows(2).to(like.device)
         else:
             states = like.new_empty(r, c, 0, state.times, state.model.state_dim)
             theta = like.new_empty(r, c, 0, p)

@@ -1,7 +1,10 @@
-"""Every transition from N earlier to K later particles, R replicates at once, a block of pairs at a time.
+"""Transition densities from N earlier to K later particles, in blocks of pairs.
 
-The O(N K) part of every particle smoother: FFBS and backward simulation normalise over the earlier particles, the two-filter
-formula sums over them."""
+R replicates are evaluated in parallel.
+
+This is the O(N K) part of every particle smoother: FFBS and backward simulation
+normalise over the earlier particles, the two-filter formula sums over them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ BLOCK = 1 << 20  # pairs held at once: 4 MB in float32, which a cache still hold
 
 
 class Smoothable(StateSpace, TransitionDensity, Protocol):
-    """A state-space model whose transition can be evaluated."""
+    """State-space model with a transition density that can be evaluated."""
 
 
 class Pairs(NamedTuple):
@@ -38,12 +41,15 @@ def backward_kernel(block: Pairs, t: int) -> Tensor:
     kernel = torch.softmax(block.logits, 2, out=block.logits)
     if not torch.isfinite(kernel[:, :, 0]).all():
         raise NumericalTrouble(
-            f"no particle of time {t - 1} leads to one of time {t}", "raise inference.filter.particles"
+            f"no particle of time {t - 1} leads to one of time {t}",
+            "raise inference.filter.particles",
         )
     return kernel
 
 
-def pairs(model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: int) -> Iterator[Pairs]:
+def pairs(
+    model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: int
+) -> Iterator[Pairs]:
     """log w_n + log f_t(x'_k | x_n) of all pairs; later x' [R, K, dx] of time t, earlier x [R, N, dx] with log w.
 
     Where x_t = f_t(x_{t−1}) + N(0, L Lᵀ), u = L⁻¹ x' and v = L⁻¹ f_t(x): −½|u − v|² = (u·v − ½|v|²) − ½|u|², one product of
@@ -51,33 +57,44 @@ def pairs(model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: i
     if isinstance(model, AdditiveGaussian) and model.Q.dim() == 2:
         yield from _gaussian(model, later, earlier, log_w, t)
         return
-    r, k, n = len(later), later.shape[1], earlier.shape[1]
+    r = len(later)
+    k = later.shape[1]
+    n = earlier.shape[1]
     rows = max(1, BLOCK // (r * n))
     for start in range(0, k, rows):
         some = slice(start, min(start + rows, k))
         ahead = later[:, some].unsqueeze(2).expand(-1, -1, n, -1)  # [R, k, N, dx]
         log_f = model.log_transition(
-            ahead.flatten(1, 2), earlier.unsqueeze(1).expand(-1, ahead.shape[1], -1, -1).flatten(1, 2), t
+            ahead.flatten(1, 2),
+            earlier.unsqueeze(1).expand(-1, ahead.shape[1], -1, -1).flatten(1, 2),
+            t,
         ).unflatten(1, (-1, n))
         yield Pairs(slice(0, r), some, log_f.add_(log_w.unsqueeze(1)), log_f.new_zeros(()))
 
 
-def _gaussian(model: AdditiveGaussian, later: Tensor, earlier: Tensor, log_w: Tensor, t: int) -> Iterator[Pairs]:
-    r, k, n = len(later), later.shape[1], earlier.shape[1]
+def _gaussian(
+    model: AdditiveGaussian, later: Tensor, earlier: Tensor, log_w: Tensor, t: int
+) -> Iterator[Pairs]:
+    r = len(later)
+    k = later.shape[1]
+    n = earlier.shape[1]
     L = factor(model.Q, "Q")
     ahead = model.transition_mean(earlier, t)  # [R, N, dx]
     centre = ahead.mean(1, keepdim=True)
     v = torch.linalg.solve_triangular(L, (ahead - centre).mT, upper=False)  # [R, dx, N]
     u = torch.linalg.solve_triangular(L, (later - centre).mT, upper=False).mT  # [R, K, dx]
-    from_earlier = torch.cat([v, (log_w - 0.5 * v.square().sum(1)).unsqueeze(1)], 1)  # [R, dx + 1, N]
+    # [R, dx + 1, N]
+    from_earlier = torch.cat([v, (log_w - 0.5 * v.square().sum(1)).unsqueeze(1)], 1)
     from_later = torch.cat([u, u.new_ones(r, k, 1)], 2)  # [R, K, dx + 1]
     normaliser = L.diagonal().log().sum() + 0.5 * len(L) * torch.log(2 * torch.pi * u.new_ones(()))
     constant = -0.5 * u.square().sum(2, keepdim=True) - normaliser  # [R, K, 1]
-    replicates, rows = max(1, BLOCK // (k * n)), max(1, min(k, BLOCK // n))
+    replicates = max(1, BLOCK // (k * n))
+    rows = max(1, min(k, BLOCK // n))
     room = u.new_empty(replicates * rows * n)
     for first in range(0, r, replicates):
         for start in range(0, k, rows):
-            these, some = slice(first, min(first + replicates, r)), slice(start, min(start + rows, k))
+            these = slice(first, min(first + replicates, r))
+            some = slice(start, min(start + rows, k))
             left = from_later[these, some]
             logits = room[: left.shape[0] * left.shape[1] * n].view(left.shape[0], left.shape[1], n)
             torch.bmm(left, from_earlier[these], out=logits)

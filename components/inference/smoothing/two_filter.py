@@ -18,7 +18,11 @@ from components.inference.filtering.beta_bootstrap_filter import BetaBootstrapFi
 from components.inference.filtering.bootstrap_filter import BootstrapFilter
 from components.inference.filtering.generalised_particle_filter import stand_in, unless_missing
 from components.inference.filtering.losses import log_beta_likelihood, log_likelihood
-from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
+from components.inference.smoothing.particle_smoother import (
+    Cloud,
+    ForwardParticles,
+    ParticleSmoother,
+)
 from components.inference.smoothing.transitions import Smoothable, pairs
 from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import factor, log_normal
@@ -43,26 +47,35 @@ class ArtificialPrior:
 
 @register("inference", "two_filter")
 class TwoFilter(ParticleSmoother):
-    """Two-filter smoother: the product of the filter's prediction and of a backward information filter.
+    """Two-filter smoother: filter prediction times a backward information filter.
 
         p̃_t(x_t) ∝ γ_t(x_t) p(y_t:T | x_t):   x̃_t ~ q(· | x̃_{t+1}),
-        w̃_t ∝ w̃_{t+1} G_t(y_t | x̃_t) γ_t(x̃_t) f(x̃_{t+1} | x̃_t) / (γ_{t+1}(x̃_{t+1}) q(x̃_t | x̃_{t+1}))
+        w̃_t ∝ w̃_{t+1} G_t(y_t | x̃_t) γ_t(x̃_t) f(x̃_{t+1} | x̃_t)
+              / (γ_{t+1}(x̃_{t+1}) q(x̃_t | x̃_{t+1}))
 
         w_{t|T}^j ∝ w̃_t^j Σ_i w_{t−1}^i f(x̃_t^j | x_{t−1}^i) / γ_t(x̃_t^j)
 
-    for R replicates of N particles [R, N, dx]; the sum over pairs is O(N²) a time, in blocks that a cache holds.  The
-    artificial priors γ_t are Gaussians with the moments of the prior's marginals, and q is what they and the prior's
-    covariances between neighbouring times make of x_t given x_{t+1}, all from simulated trajectories: up to their error
-    exact for a linear Gaussian model, where w̃_t ∝ G_t alone; of any other model the weights put them right.  G is the
-    filter's own, so that a β-filter gives the generalised posterior.  Resampled backwards at every time, systematically.
-    Raises NumericalTrouble where a weight is not a number, or a moment no covariance.
+    for R replicates of N particles [R, N, dx]; the sum over pairs is O(N²) at each time, in
+    blocks that fit in cache.  The artificial priors γ_t are Gaussians with the moments of
+    the prior's marginals, and q is the conditional of x_t given x_{t+1} implied by them and
+    by the prior's covariances between neighbouring times, all from simulated trajectories:
+    up to their error this is exact for a linear Gaussian model, for which w̃_t ∝ G_t; for
+    any other model the weights correct them.  G is the filter's own, so that a β-filter
+    gives the generalised posterior.  The particles are resampled backwards at every time,
+    systematically.
 
-    Source: Briers, Doucet and Maskell (2010), section 3, eqs. (29) to (33)."""
+    Raises:
+        NumericalTrouble: a weight is NaN, or a moment is not a covariance.
+
+    Source: Briers, Doucet and Maskell (2010), section 3, eqs. (29) to (33).
+    """
 
     @field_validator("filter")
     @classmethod
     def _potential_known(cls, value: Inference) -> Inference:
-        if not isinstance(value, BootstrapFilter | AuxiliaryFilter | BetaBootstrapFilter | BetaAuxiliaryFilter):
+        if not isinstance(
+            value, BootstrapFilter | AuxiliaryFilter | BetaBootstrapFilter | BetaAuxiliaryFilter
+        ):
             raise ValueError(
                 f"{value.name} weighs by what the way back does not know; choose bootstrap_filter, auxiliary_filter, "
                 "beta_bootstrap_filter or beta_auxiliary_filter"
@@ -77,7 +90,10 @@ class TwoFilter(ParticleSmoother):
         return log_beta_likelihood(model, seen, x, self.filter.beta)
 
     def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
-        model, x, log_w, y = state.filter.model, state.x.rows, state.log_w.rows, state.y.rows
+        model = state.filter.model
+        x = state.x.rows
+        log_w = state.log_w.rows
+        y = state.y.rows
         r, n, dx = x.shape[1:]
         priors = artificial_priors(model, len(x), generator)
 
@@ -99,9 +115,13 @@ class TwoFilter(ParticleSmoother):
             missing = y[t - 1].isnan().any(1)
             batch = Observation(t, y[t - 1], missing=missing if missing.any() else None)
             seen = stand_in(batch, model.observation_mean(now, t).mean(1))
-            log_b = torch.log_softmax(log_b + unless_missing(batch, self._log_potential(model, seen, now)), 1)
+            log_b = torch.log_softmax(
+                log_b + unless_missing(batch, self._log_potential(model, seen, now)), 1
+            )
             before, log_before = (
-                (x[t - 2], log_w[t - 2]) if t > 1 else (state.start, torch.full_like(log_b, 1 / n).log())
+                (x[t - 2], log_w[t - 2])
+                if t > 1
+                else (state.start, torch.full_like(log_b, 1 / n).log())
             )
             predicted = torch.empty_like(log_b)
             for block in pairs(model, now, before, log_before, t):
@@ -115,7 +135,9 @@ class TwoFilter(ParticleSmoother):
             later = now.flatten(0, 1).index_select(0, rows).view_as(now)
 
 
-def artificial_priors(model: Smoothable, times: int, generator: torch.Generator) -> list[ArtificialPrior]:
+def artificial_priors(
+    model: Smoothable, times: int, generator: torch.Generator
+) -> list[ArtificialPrior]:
     """γ_1 … γ_T and the backward proposals, of simulated trajectories of the prior; moments in float64."""
     x = model.init((1, PRIOR_DRAWS), generator)
     found: list[ArtificialPrior] = []
@@ -132,6 +154,10 @@ def artificial_priors(model: Smoothable, times: int, generator: torch.Generator)
             last = found.pop()
             L_B = factor(left.T @ left / len(drawn), "the backward proposal's covariance")
             found.append(ArtificialPrior(last.m, last.L, G.to(x), L_B.to(x)))
-        found.append(ArtificialPrior(m.to(x), factor(C, "the artificial prior's covariance").to(x), None, None))
+        found.append(
+            ArtificialPrior(
+                m.to(x), factor(C, "the artificial prior's covariance").to(x), None, None
+            )
+        )
         before = centred
     return found

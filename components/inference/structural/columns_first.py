@@ -28,19 +28,35 @@ class ColumnsFirst:
     layout: StateLayout
 
     def numbers(self, chains: int, generator: torch.Generator) -> SlabNumbers:
-        """Those of a draw."""
-        where, like, p = generator.device, self.layout.mean, len(self.slab.inclusion)
-        u = torch.rand(chains, p + 1, generator=generator, device=where, dtype=like.dtype).to(like.device)
-        z = torch.randn(chains, p, generator=generator, device=where, dtype=like.dtype).to(like.device)
+        """Random numbers for one draw."""
+        where = generator.device
+        like = self.layout.mean
+        p = len(self.slab.inclusion)
+        u = torch.rand(chains, p + 1, generator=generator, device=where, dtype=like.dtype).to(
+            like.device
+        )
+        z = torch.randn(chains, p, generator=generator, device=where, dtype=like.dtype).to(
+            like.device
+        )
         return SlabNumbers(u[:, :p], u[:, p], u[:, :0], z)
 
     def draw(
-        self, y: Tensor, X: Tensor, G: Tensor, scale: Tensor, noise: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabNumbers
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        self,
+        y: Tensor,
+        X: Tensor,
+        G: Tensor,
+        scale: Tensor,
+        noise: Tensor,
+        sigma: Tensor,
+        gamma: Tensor,
+        numbers: SlabNumbers,
+    ) -> tuple[Tensor, Tensor]:
         """(γ, β) [C, p] of columns X [C, n, p], noise of states [C, k] and of observations [C, n]; σ [C]."""
         beside = torch.cat([X, y.view(1, -1, 1).expand(len(X), -1, 1)], 2)
         if loops.serve(sigma):
-            return compiled.draw(self.slab, self.layout, beside, G, scale, noise, sigma, gamma, numbers)
+            return compiled.draw(
+                self.slab, self.layout, beside, G, scale, noise, sigma, gamma, numbers
+            )
         left = whiten_columns(self.layout, beside, G, scale, noise).mT  # [C, p + 1, n]
         unit = sigma.square()[:, None, None]
         A = unit * in_order(left[:, :-1].unsqueeze(2) * left[:, :-1].unsqueeze(1))

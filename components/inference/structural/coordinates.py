@@ -31,7 +31,7 @@ class Coordinates:
         return cls(structure, units, structure.inclusion > 0)
 
     def start(self, design: Design, spread: Tensor) -> Tensor:
-        """Where a search begins; ``spread`` [S] moves the logarithms of σ."""
+        """Starting point of a search; ``spread`` [S] shifts the logarithms of σ."""
         s = self.structure
         sd = float(design.y[design.seen].std())
         sigma = torch.full_like(spread, SMALLEST_START * sd)
@@ -47,7 +47,8 @@ class Coordinates:
         return torch.cat([*parts, spread.new_zeros(int(self.taken.sum()))])
 
     def theta(self, z: Tensor) -> Tensor:
-        s, at = self.structure, len(self.structure.scales)
+        s = self.structure
+        at = len(self.structure.scales)
         parts = [z[:at].exp()]
         for moves in s.transitions:
             own = z[at : at + moves.count]

@@ -16,7 +16,7 @@ from components.maths.series.stocks import stocks
 
 @dataclass(frozen=True)
 class Fading:
-    """e = X(φ) β + N(0, σ²/λ), some of whose columns are stocks that grow with φ_q."""
+    """Regression e = X(φ) β + N(0, σ²/λ), in which some columns are stocks that fade with φ_q."""
 
     X: Tensor  # columns, of stocks what flows in [n, p]
     fades: Tensor  # which φ a column fades with, −1: it is no stock [p]
@@ -34,17 +34,41 @@ class Fading:
         X = stocks(self.X, self.fades, tried)  # [C, n, p]
         weighed = self.weights.unsqueeze(2) * X
         return log_evidence(
-            self.slab, X.mT @ weighed, (weighed.mT @ self.left.unsqueeze(2)).squeeze(2), self.gamma, self.sigma
+            self.slab,
+            X.mT @ weighed,
+            (weighed.mT @ self.left.unsqueeze(2)).squeeze(2),
+            self.gamma,
+            self.sigma,
         )
 
     def draw(
-        self, precision: Tensor, pull: Tensor, x: Tensor, low: float, high: float, generator: torch.Generator
+        self,
+        precision: Tensor,
+        pull: Tensor,
+        x: Tensor,
+        low: float,
+        high: float,
+        generator: torch.Generator,
     ) -> Tensor:
         """φ_q [C] by slice sampling of that and of a normal with these natural parameters [C]."""
         if not loops.serve(x):
             return slice_sample(
-                lambda x: self.log_density(x) + (pull - 0.5 * precision * x) * x, x, low, high, generator
+                lambda x: self.log_density(x) + (pull - 0.5 * precision * x) * x,
+                x,
+                low,
+                high,
+                generator,
             )
         columns = stocks(self.X, self.fades, self.phi).mT
-        known = (self.weights, self.left, self.slab.precision, self.gamma, self.sigma, precision, pull)
-        return compiled.slice_sample(columns, self.X.T, self.fades == self.q, *known, x, low, high, generator)
+        known = (
+            self.weights,
+            self.left,
+            self.slab.precision,
+            self.gamma,
+            self.sigma,
+            precision,
+            pull,
+        )
+        return compiled.slice_sample(
+            columns, self.X.T, self.fades == self.q, *known, x, low, high, generator
+        )

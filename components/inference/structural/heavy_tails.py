@@ -1,4 +1,4 @@
-"""Draws of what makes errors heavy-tailed: the precision of each, and the degrees of freedom."""
+"""Gibbs draws for heavy-tailed errors: the precision of each and the degrees of freedom."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ def draw_precisions(z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Genera
     return (drawn / rate).clamp_min(torch.finfo(z.dtype).tiny)
 
 
-def draw_freedom(errors: Errors, z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Generator) -> Tensor:
+def draw_freedom(
+    errors: Errors, z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Generator
+) -> Tensor:
     """ν [C] | ε, the precisions summed out: ν − 2 ~ Gamma(a, b) times Π_t t_ν(z_t), by slice sampling of w in (0, 1) with
     ν = 2 + a/b · w/(1 − w)."""
-    squares, n, unit = z[:, seen].square(), int(seen.sum()), errors.shape / errors.rate
+    squares = z[:, seen].square()
+    n = int(seen.sum())
+    unit = errors.shape / errors.rate
 
     def log_density(w: Tensor) -> Tensor:
         x = unit * w / (1 - w)

@@ -30,37 +30,59 @@ class Interweaving:
 
     @cached_property
     def owner(self) -> tuple[int, ...]:
-        """Whose the noise of each state is [d]; 0: nobody's."""
+        """Index of the scale that owns the noise of each state [d]; 0: no owner."""
         of = {i: j for j, scale in enumerate(self.scales) if j for i in scale.states}
         return tuple(of.get(i, 0) for i in range(len(self.layout.mean)))
 
     @cached_property
     def prior(self) -> Tensor:
         """df, df guess² and upper [3, S]."""
-        return self.layout.mean.new_tensor([(s.df, s.df * s.guess**2, s.upper) for s in self.scales]).T.contiguous()
+        return self.layout.mean.new_tensor(
+            [(s.df, s.df * s.guess**2, s.upper) for s in self.scales]
+        ).T.contiguous()
 
     def numbers(self, chains: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Normal and uniform numbers [C, S] of a draw."""
-        shape, like = (chains, len(self.scales)), self.layout.mean
-        z = torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
-        return z, torch.rand(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+        shape = (chains, len(self.scales))
+        like = self.layout.mean
+        z = torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(
+            like.device
+        )
+        return z, torch.rand(
+            shape, generator=generator, device=generator.device, dtype=like.dtype
+        ).to(like.device)
 
     def draw(
-        self, G: Tensor, left: Tensor, weights: Tensor, sigma: Tensor, alpha: Tensor, z: Tensor, u: Tensor
+        self,
+        G: Tensor,
+        left: Tensor,
+        weights: Tensor,
+        sigma: Tensor,
+        alpha: Tensor,
+        z: Tensor,
+        u: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """(σ [C, S], α [C, n, d]) of what columns leave of y [C, n], 0 where it is not seen, and weights w [C or 1, n]."""
+        """Draw (σ [C, S], α [C, n, d]) given residuals [C, n] and weights w [C or 1, n].
+
+        The residuals are y minus its columns, 0 at times without an observation.
+        """
         if loops.serve(sigma):
-            return compiled.draw(self.layout, G, self.owner, self.prior, left, weights, z, u, sigma, alpha)
-        sigma, values = sigma.clone(), self.layout.rows.numbers(G)
+            return compiled.draw(
+                self.layout, G, self.owner, self.prior, left, weights, z, u, sigma, alpha
+            )
+        sigma = sigma.clone()
+        values = self.layout.rows.numbers(G)
         for j in range(1, len(self.scales)):
-            own, now = [i for i, owner in enumerate(self.owner) if owner == j], sigma[:, j].clone()
+            own = [i for i, owner in enumerate(self.owner) if owner == j]
+            now = sigma[:, j].clone()
             noise = alpha.new_zeros(len(alpha), alpha.shape[1] - 1, alpha.shape[2])
             moves = alpha[:, 1:] - self.layout.rows.times(values, alpha[:, :-1].mT).mT
             noise[..., own] = moves[..., own] / now[:, None, None]
             D = driven(self.layout, G, noise)
             h = in_order(self.layout.F * D)
             rest = left - in_order(self.layout.F * alpha) + now.unsqueeze(1) * h
-            a, b = in_order(weights * h * h), in_order(weights * h * rest)
+            a = in_order(weights * h * h)
+            b = in_order(weights * h * rest)
             s = b / a + z[:, j] * root(a).reciprocal()
             prior = self._log_prior(j, s.abs()) - self._log_prior(j, now)
             taken = (s.abs() <= self.scales[j].upper) & ((1 - u[:, j]).log() < prior)

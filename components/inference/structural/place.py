@@ -1,4 +1,7 @@
-"""Where chains over a structural series are, and the random numbers of their sweeps that can be drawn ahead."""
+"""States of chains over a structural series, and the random numbers of their sweeps.
+
+The random numbers can be drawn ahead.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Place:
-    """Where C chains are."""
+    """Current state of C chains."""
 
     sigma: Tensor  # [C, S]
     phi: Tensor  # [C, Q]
@@ -39,8 +42,12 @@ def drawn_ahead(
     """Normal numbers [..., shape] and uniform ones [..., u] in float64; on the CPU NumPy's, of a seed drawn from the generator:
     they take half the time of torch's."""
     if generator.device.type != "cpu":
-        device, dtype = generator.device, torch.float64
-        rest = [torch.randn(*lead, *shape, generator=generator, device=device, dtype=dtype) for shape in shapes]
+        device = generator.device
+        dtype = torch.float64
+        rest = [
+            torch.randn(*lead, *shape, generator=generator, device=device, dtype=dtype)
+            for shape in shapes
+        ]
         return rest, torch.rand(*lead, u, generator=generator, device=device, dtype=dtype)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
     drawing = np.random.Generator(np.random.SFC64(seed))

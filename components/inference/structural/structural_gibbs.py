@@ -38,33 +38,48 @@ class Chained:
     place: Place
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
-    kept_parts: Trace = field(default_factory=Trace)  # rows of what each block adds [C, n, B], on the CPU
-    kept_precisions: Trace = field(default_factory=Trace)  # rows of λ [C, n] of Student's errors, on the CPU
+    # rows of what each block adds [C, n, B], on the CPU
+    kept_parts: Trace = field(default_factory=Trace)
+    # rows of λ [C, n] of Student's errors, on the CPU
+    kept_precisions: Trace = field(default_factory=Trace)
 
 
 @register("inference", "structural_gibbs")
 class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
-    """Gibbs sampler of a structural time series, C chains at once; one sweep a step.
+    """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
-        α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),  γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
+        α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),
+        γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
-    and where errors are Student's ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  States [C, n, d] by a simulation smoother; β and σ are
-    summed out where γ is drawn, β where the decay of goodwill is, λ where ν is: each is drawn next.  (γ, β) come once more
-    before all of this with the states summed out, σ_j once more after it given the states' noise in units of it (interweaved):
-    what a level stood for, and small σ_j, would hardly move otherwise.  Missing observations are
-    passed over and need no imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
-    ``burn_in`` sweeps every ``thinning``-th is kept, which takes C (P + n B) numbers.
+    and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  States [C, n, d] by a
+    simulation smoother; β and σ are summed out in the draw of γ, β in the draw of goodwill
+    decay, λ in the draw of ν: each is drawn next.  (γ, β) are drawn a second time before
+    all of this with the states summed out, σ_j a second time after it given the states'
+    noise in units of σ_j (interweaving): otherwise the part of y explained by a level, and
+    small σ_j, would hardly move.  Missing observations are skipped and need no imputation.
+    Chains start at standard deviations e^{N(0, 1)} times their guesses.  After ``burn_in``
+    sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
 
-    Raises NumericalTrouble where a conditional draws what is not finite.
+    Raises:
+        NumericalTrouble: a conditional draws a value that is not finite.
 
-    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and Koopman (2002);
-    Yu and Meng (2011); Liu (1994)."""
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
+    Koopman (2002); Yu and Meng (2011); Liu (1994).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
     gives: ClassVar[frozenset[str]] = frozenset(
-        {"holds_draws", "forecasts", "forecasts_each", "decomposes", "selects", "affine_in_inputs", "writes_files"}
+        {
+            "holds_draws",
+            "forecasts",
+            "forecasts_each",
+            "decomposes",
+            "selects",
+            "affine_in_inputs",
+            "writes_files",
+        }
     )
     chains: PositiveInt
     burn_in: NonNegativeInt
@@ -74,7 +89,11 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         sweeps = Sweep(model.structure, model.design(problem.series))
         place = init_place(model.structure, sweeps, self.chains, rng.init)
         return Chained(
-            model=model, series=problem.series, sweeps=sweeps, begun=theta_of(model.structure, place), place=place
+            model=model,
+            series=problem.series,
+            sweeps=sweeps,
+            begun=theta_of(model.structure, place),
+            place=place,
         )
 
     @torch.no_grad()
@@ -83,7 +102,9 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         place, alpha = state.sweeps.sweep(state.place, rng.noise)
         theta = theta_of(structure, place)
         if not torch.isfinite(theta.sum()):
-            raise NumericalTrouble("a conditional drew what is not finite", "change the priors of model.blocks")
+            raise NumericalTrouble(
+                "a conditional drew what is not finite", "change the priors of model.blocks"
+            )
         t = state.t + 1
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
             state.kept.append(theta.cpu())
@@ -94,30 +115,53 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         return replace(state, place=place, t=t), by_name | {"draws": len(state.kept)}
 
     def posterior(self, state: Chained) -> StructuralDraws:
-        theta, n = theta_of(state.model.structure, state.place), len(state.kept)
+        theta = theta_of(state.model.structure, state.place)
+        n = len(state.kept)
         structure = state.model.structure
         if n:
-            draws, parts = state.kept.stack_rows(1).to(theta.device), state.kept_parts.stack_rows(1).to(theta.device)
-            lam = state.kept_precisions.stack_rows(1).to(theta.device) if structure.errors.student else None
+            draws = state.kept.stack_rows(1).to(theta.device)
+            parts = state.kept_parts.stack_rows(1).to(theta.device)
+            lam = (
+                state.kept_precisions.stack_rows(1).to(theta.device)
+                if structure.errors.student
+                else None
+            )
         else:
             draws = theta.unsqueeze(1)[:, :0]
             parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
             lam = None
         return StructuralDraws(
-            draws=draws, start=state.begun, names=list(structure.names), current=theta,
-            of=state.model, series=state.series, contributions=parts, precisions=lam,
-        )  # fmt: skip
+            draws=draws,
+            start=state.begun,
+            names=list(structure.names),
+            current=theta,
+            of=state.model,
+            series=state.series,
+            contributions=parts,
+            precisions=lam,
+        )
 
 
-def init_place(structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator) -> Place:
-    """Where C chains begin."""
+def init_place(
+    structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator
+) -> Place:
+    """Initial state of C chains."""
     like = structure.inclusion
-    guess, upper = (like.new_tensor([vars(scale)[key] for scale in structure.scales]) for key in ("guess", "upper"))
+    guess, upper = (
+        like.new_tensor([vars(scale)[key] for scale in structure.scales])
+        for key in ("guess", "upper")
+    )
     z = torch.randn(chains, len(guess), generator=generator, dtype=like.dtype).to(like.device)
     phi = [x for moves in structure.transitions for x in moves.start]
     errors = structure.errors
-    nu = torch.inf if not errors.student else (2 + errors.shape / errors.rate if errors.nu is None else errors.nu)
-    gamma = torch.rand(chains, len(like), generator=generator, dtype=like.dtype).to(like.device) < like
+    nu = (
+        torch.inf
+        if not errors.student
+        else (2 + errors.shape / errors.rate if errors.nu is None else errors.nu)
+    )
+    gamma = (
+        torch.rand(chains, len(like), generator=generator, dtype=like.dtype).to(like.device) < like
+    )
     times = sweeps.n if errors.student else 0
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),

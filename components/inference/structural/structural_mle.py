@@ -17,7 +17,12 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.structural.coordinates import Coordinates
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
-from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, simulate_states
+from components.maths.series.simulation_smoother import (
+    Sparse,
+    StateLayout,
+    StateNumbers,
+    simulate_states,
+)
 from components.maths.series.time_varying import filter_system
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
@@ -41,23 +46,37 @@ class Searches:
 
 @register("inference", "structural_mle")
 class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
-    """Maximum likelihood of a structural time series by limited-memory BFGS: the baseline without priors.
+    """Maximum likelihood of a structural time series by L-BFGS: the baseline without priors.
 
-        θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives;  α ~ p(α | y, θ̂)
+        θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives
+        α ~ p(α | y, θ̂)
 
-    One step is one iteration from each of ``restarts`` starts; what has converged is left alone, and the best is the
-    posterior, θ̂ without spread.  Columns whose π is above 0 are all in; Gaussian priors of initial states stay.  Standard
-    deviations move as their logarithms, and may go to 0.  Info: log_likelihood, grad_norm, converged (1 when all have).
+    The optimizer is limited-memory BFGS.  One step is one iteration from each of
+    ``restarts`` starts; converged starts are left unchanged, and the best start gives the
+    posterior, θ̂ without spread.  All columns with π above 0 are included; Gaussian priors
+    of initial states stay.  Standard deviations are optimised as logarithms, and may go to
+    0.
+    Info: log_likelihood, grad_norm, converged (1 when all have).
 
-    Raises Misfit where errors are Student's t, whose likelihood has no closed form.
+    Raises:
+        Misfit: errors are Student's t, for which the likelihood has no closed form.
 
-    Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4."""
+    Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
     gives: ClassVar[frozenset[str]] = frozenset(
-        {"holds_draws", "forecasts", "forecasts_each", "decomposes", "selects", "affine_in_inputs", "writes_files"}
+        {
+            "holds_draws",
+            "forecasts",
+            "forecasts_each",
+            "decomposes",
+            "selects",
+            "affine_in_inputs",
+            "writes_files",
+        }
     )
     mixes: ClassVar[bool] = False
 
@@ -77,17 +96,21 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
             )
         design = model.design(problem.series)
         coordinates = Coordinates.of(model.structure, design)
-        like, scales = design.y, len(model.structure.scales)
+        like = design.y
+        scales = len(model.structure.scales)
         runs = []
         for restart in range(self.restarts):
             normal = torch.randn(scales, generator=rng.init, dtype=like.dtype).to(like.device)
-            runs.append(init_lbfgs(coordinates.start(design, self.restart_scale * normal * (restart > 0))))
+            runs.append(
+                init_lbfgs(coordinates.start(design, self.restart_scale * normal * (restart > 0)))
+            )
         seed = seed_from(rng.init)
         return Searches(model=model, series=problem.series, seed=seed, runs=runs)
 
     def step(self, state: Searches, batch: Series, rng: Rng) -> tuple[Searches, Info]:
         design = state.model.design(batch)
-        coordinates, seen = Coordinates.of(state.model.structure, design), design.seen.tolist()
+        coordinates = Coordinates.of(state.model.structure, design)
+        seen = design.seen.tolist()
 
         def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             z = z.detach().requires_grad_()
@@ -108,14 +131,17 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
 
     @torch.no_grad()
     def posterior(self, state: Searches) -> StructuralDraws:
-        model, design = state.model, state.model.design(state.series)
+        model = state.model
+        design = state.model.design(state.series)
         coordinates = Coordinates.of(model.structure, design)
         theta = coordinates.theta(state.best.theta)
         many = theta.expand(self.draws, -1)
         generator = torch.Generator(theta.device).manual_seed(state.seed)
         system = model.system(many, design)
         noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
-        layout = StateLayout(design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy)
+        layout = StateLayout(
+            design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy
+        )
 
         def normal(*shape: int) -> Tensor:
             return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
@@ -123,7 +149,9 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         (times, d), n = design.F.shape, self.draws
         numbers = StateNumbers(normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times))
         y = design.y - system.offset
-        states, _ = simulate_states(layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers)
+        states, _ = simulate_states(
+            layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers
+        )
         return StructuralDraws(
             theta.unsqueeze(0),
             coordinates.theta(state.runs[0].theta),

@@ -1,4 +1,4 @@
-"""One sweep of a Gibbs sampler over all that is unknown of a structural series, C chains at once."""
+"""Gibbs sweep over all unknowns of a structural series, C chains in parallel."""
 
 from __future__ import annotations
 
@@ -32,26 +32,35 @@ from components.maths.series.stocks import stocks
 
 
 class Sweep:
-    """What sweeps read of a structure and of a series, prepared once.
+    """Data that sweeps read from a structure and a series, prepared once.
 
-        α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   φ | α (β summed out where columns fade with it),
-        γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,   β | γ, σ_0,   ν (λ summed out),   λ | ν
+        α ~ p(α | y, σ, φ, β, λ),   σ_j | α
+        φ | α (β summed out where columns fade with it)
+        γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,   β | γ, σ_0
+        ν (λ summed out),   λ | ν
 
-    With one coefficient of its own dynamics at most and with Gaussian errors a sweep is one compiled loop where numba is
-    installed, otherwise its states and its regression are; the numbers are the same, bit by bit.
+    With at most one coefficient of its own dynamics and with Gaussian errors a sweep is one
+    compiled loop if numba is installed; otherwise only its state draws and its regression
+    are compiled.  The numbers are the same, bit by bit.
 
-    Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section 3.2."""
+    Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section
+    3.2.
+    """
 
     def __init__(self, structure: Structure, design: Design):
-        self.structure, self.design = structure, design
+        self.structure = structure
+        self.design = design
         self.n, self.d = design.F.shape
         scales = structure.scales
         owned = [(i, j) for j, scale in enumerate(scales) if j for i in scale.states]
-        noisy, owner = tuple(i for i, _ in owned), [j for _, j in owned]
+        noisy = tuple(i for i, _ in owned)
+        owner = [j for _, j in owned]
         there = structure.G != 0
         for moves in structure.transitions:
             there[moves.row] |= (moves.terms != 0).any(0)
-        self.layout = StateLayout(design.seen, design.F, structure.mean, structure.sd, Sparse.of(there), noisy)
+        self.layout = StateLayout(
+            design.seen, design.F, structure.mean, structure.sd, Sparse.of(there), noisy
+        )
         like = design.y
         self.owner = torch.tensor(owner, dtype=torch.long, device=like.device)  # [k]
         self.count = int(design.seen.sum())
@@ -62,7 +71,11 @@ class Sweep:
         noise = scales[0]
         self.interweaving = Interweaving(self.layout, scales)
         self.slab = SpikeSlab(
-            structure.inclusion, structure.precision, noise.df, noise.df * noise.guess**2, noise.upper
+            structure.inclusion,
+            structure.precision,
+            noise.df,
+            noise.df * noise.guess**2,
+            noise.upper,
         )
         self.columns_first = ColumnsFirst(self.slab, self.layout)
         seen = design.X[design.seen]
@@ -75,10 +88,20 @@ class Sweep:
 
     # ---- random numbers --------------------------------------------------------------------------------------------
     def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepNumbers:
-        """Those of K sweeps of C chains."""
-        n, d, k, p, S = self.n, self.d, len(self.owner), len(self.slab.inclusion), len(self.shape)
-        normals, uniforms = drawn_ahead((sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator)
-        shape = torch.cat([self.shape, self.shape[:1]]).to(generator.device).expand(sweeps, chains, S + 1)
+        """Random numbers for K sweeps of C chains."""
+        n = self.n
+        d = self.d
+        k = len(self.owner)
+        p = len(self.slab.inclusion)
+        S = len(self.shape)
+        normals, uniforms = drawn_ahead(
+            (sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator
+        )
+        shape = (
+            torch.cat([self.shape, self.shape[:1]])
+            .to(generator.device)
+            .expand(sweeps, chains, S + 1)
+        )
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
         first, states, observations, columns = normals
         return SweepNumbers(first, states, observations, columns, uniforms, g)
@@ -86,11 +109,16 @@ class Sweep:
     # ---- one sweep, or several -------------------------------------------------------------------------------------
     def together(self, place: Place, drawn: SweepNumbers) -> tuple[Place, Tensor, Tensor]:
         """K sweeps by one compiled loop: where chains are then, α of the last [C, n, d], and (σ, β) of all [K, C, S + p]."""
-        C, design, structure = len(place.sigma), self.design, self.structure
-        sigma, gamma, beta = place.sigma.clone(), place.gamma.clone(), place.beta.clone()
+        C = len(place.sigma)
+        design = self.design
+        structure = self.structure
+        sigma = place.sigma.clone()
+        gamma = place.gamma.clone()
+        beta = place.beta.clone()
         alpha = design.y.new_empty(C, self.n, self.d)
         kept = design.y.new_empty(len(drawn.g), C, sigma.shape[1] + beta.shape[1])
-        rows, whole = self.layout.rows, compiled_states.whole
+        rows = self.layout.rows
+        whole = compiled_states.whole
         values = rows.numbers(structure.G.unsqueeze(0))[0]
         known = (design.y, design.seen, design.F, self.used, structure.mean, structure.sd)
         priors = (
@@ -105,10 +133,19 @@ class Sweep:
         )
         moving = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
         structural_sweep.sweeps()(
-            *(x.contiguous().numpy() for x in known), whole(rows.start), whole(rows.columns), values.contiguous().numpy(),
-            whole(self.layout.noisy), self.owner.numpy(), *(x.contiguous().numpy() for x in (*priors, *moving)),
-            sigma.numpy(), gamma.numpy(), beta.numpy(), alpha.numpy(), kept.numpy(),
-        )  # fmt: skip
+            *(x.contiguous().numpy() for x in known),
+            whole(rows.start),
+            whole(rows.columns),
+            values.contiguous().numpy(),
+            whole(self.layout.noisy),
+            self.owner.numpy(),
+            *(x.contiguous().numpy() for x in (*priors, *moving)),
+            sigma.numpy(),
+            gamma.numpy(),
+            beta.numpy(),
+            alpha.numpy(),
+            kept.numpy(),
+        )
         return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, kept
 
     def by_parts(
@@ -122,7 +159,9 @@ class Sweep:
         for j in range(1, sigma.shape[1]):
             own = eta[..., self.owner == j].flatten(1)
             half = 0.5 * (self.squares[j] + in_order(own * own))
-            sigma[:, j] = deviations(drawn.g[0, :, j], float(self.shape[j]), half, float(self.upper[j]))
+            sigma[:, j] = deviations(
+                drawn.g[0, :, j], float(self.shape[j]), half, float(self.upper[j])
+            )
         place = replace(place, sigma=sigma)
         told = in_order(self.design.F[:, self.used] * alpha[..., self.used])
         left = torch.where(self.design.seen, self.design.y - told, 0.0)  # [C, n]
@@ -132,9 +171,15 @@ class Sweep:
         gamma, noise, beta = self._regression(place, X, left, drawn, quick)
         sigma = torch.cat([noise.unsqueeze(1), sigma[:, 1:]], 1)
         place = replace(place, sigma=sigma, gamma=gamma, beta=beta)
-        return (self._tails(place, X, left, generator) if self.structure.errors.student else place), alpha, X
+        return (
+            (self._tails(place, X, left, generator) if self.structure.errors.student else place),
+            alpha,
+            X,
+        )
 
-    def centred_sweep(self, place: Place, X: Tensor, generator: torch.Generator) -> tuple[Place, Tensor, Tensor]:
+    def centred_sweep(
+        self, place: Place, X: Tensor, generator: torch.Generator
+    ) -> tuple[Place, Tensor, Tensor]:
         """One sweep as ``by_parts`` does it, the fastest way that there is here."""
         drawn = self.numbers(1, len(place.sigma), generator)
         if self.plain and loops.serve(place.sigma):
@@ -153,14 +198,22 @@ class Sweep:
             return self._whole(place, generator)
         X = self.columns(place.phi)
         if len(self.slab.inclusion) and self.d:
-            known = (self.structure.transition(place.phi), place.sigma[:, self.owner], self._noise(place))
+            known = (
+                self.structure.transition(place.phi),
+                place.sigma[:, self.owner],
+                self._noise(place),
+            )
             numbers = self.columns_first.numbers(len(place.sigma), generator)
-            gamma, beta = self.columns_first.draw(self.design.y, X, *known, place.sigma[:, 0], place.gamma, numbers)
+            gamma, beta = self.columns_first.draw(
+                self.design.y, X, *known, place.sigma[:, 0], place.gamma, numbers
+            )
             place = replace(place, gamma=gamma, beta=beta)
         place, alpha, X = self.centred_sweep(place, X, generator)
         if not len(self.owner):
             return place, alpha
-        left = torch.where(self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0)
+        left = torch.where(
+            self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0
+        )
         weights = self._weights(place) / place.sigma[:, :1].square()
         known = (self.structure.transition(place.phi), left, weights)
         moved = self.interweaving.numbers(len(place.sigma), generator)
@@ -169,53 +222,111 @@ class Sweep:
 
     def _whole(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
         """``sweep`` by one compiled loop, of the same numbers."""
-        C, design, moves = len(place.sigma), self.design, bool(self.structure.transitions)
+        C = len(place.sigma)
+        design = self.design
+        moves = bool(self.structure.transitions)
         before = self.columns_first.numbers(C, generator) if len(self.slab.inclusion) else None
         drawn = self.numbers(1, C, generator)
         seeds = seeds_of(C, generator) if moves else np.zeros(C, np.uint64)
-        after = self.interweaving.numbers(C, generator) if len(self.owner) else (place.sigma, place.sigma)
-        sigma, gamma, beta = place.sigma.clone(), place.gamma.clone(), place.beta.clone()
+        after = (
+            self.interweaving.numbers(C, generator)
+            if len(self.owner)
+            else (place.sigma, place.sigma)
+        )
+        sigma = place.sigma.clone()
+        gamma = place.gamma.clone()
+        beta = place.beta.clone()
         phi = place.phi[:, 0].clone() if moves else place.nu.new_zeros(C)
         alpha = design.y.new_empty(C, self.n, self.d)
         none = sigma[:, :0]
-        first = (none, none) if before is None else (torch.cat([before.u, before.turn.unsqueeze(1)], 1), before.z)
+        first = (
+            (none, none)
+            if before is None
+            else (torch.cat([before.u, before.turn.unsqueeze(1)], 1), before.z)
+        )
         rest = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
         moving = (*first, *(x[0] for x in rest))
         structural_sweep.whole()(
-            *self._fixed, *(x.contiguous().numpy() for x in moving), seeds,
-            *(x.contiguous().numpy() for x in after), *(x.numpy() for x in (sigma, phi, gamma, beta, alpha)),
-        )  # fmt: skip
+            *self._fixed,
+            *(x.contiguous().numpy() for x in moving),
+            seeds,
+            *(x.contiguous().numpy() for x in after),
+            *(x.numpy() for x in (sigma, phi, gamma, beta, alpha)),
+        )
         phi = phi.unsqueeze(1) if moves else place.phi
         return replace(place, sigma=sigma, phi=phi, gamma=gamma, beta=beta), alpha
 
     @cached_property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
-        """What no sweep changes, as ``structural_sweep.whole`` asks for it."""
-        structure, rows, design, slab = self.structure, self.layout.rows, self.design, self.slab
-        whole, zero = compiled_states.whole, torch.zeros_like(structure.G[:1])
-        base, terms, prior, at = zero[0], zero[0], (0.0, 0.0, 0.0, 0.0), (-1, -1)
+        """Constant arguments of all sweeps, in the order of ``structural_sweep.whole``."""
+        structure = self.structure
+        rows = self.layout.rows
+        design = self.design
+        slab = self.slab
+        whole = compiled_states.whole
+        zero = torch.zeros_like(structure.G[:1])
+        base = zero[0]
+        terms = zero[0]
+        prior = (0.0, 0.0, 0.0, 0.0)
+        at = (-1, -1)
         changes = torch.zeros_like(structure.G)
         for moves in structure.transitions:
-            (j,) = [j for j, scale in enumerate(structure.scales) if j and moves.row in scale.states]
-            base, terms, at = structure.G[moves.row], moves.terms[0], (moves.row, j)
-            prior, changes[moves.row] = (moves.precision, moves.mean, *moves.interval), terms
+            (j,) = [
+                j for j, scale in enumerate(structure.scales) if j and moves.row in scale.states
+            ]
+            base = structure.G[moves.row]
+            terms = moves.terms[0]
+            at = (moves.row, j)
+            prior = (moves.precision, moves.mean, *moves.interval)
+            changes[moves.row] = terms
         values, by_phi = (rows.numbers(G.unsqueeze(0))[0] for G in (structure.G, changes))
         df, squares, upper = self.interweaving.prior
         fixed = (
-            design.y, design.seen, design.F, self.used, structure.mean, structure.sd, whole(rows.start), whole(rows.columns),
-            values, by_phi, whole(self.layout.noisy), self.owner, whole(self.interweaving.owner), design.X.T,
-            structure.fades >= 0, self.A, slab.precision, slab.logit, df, squares, self.shape, upper, whole(at), base, terms,
+            design.y,
+            design.seen,
+            design.F,
+            self.used,
+            structure.mean,
+            structure.sd,
+            whole(rows.start),
+            whole(rows.columns),
+            values,
+            by_phi,
+            whole(self.layout.noisy),
+            self.owner,
+            whole(self.interweaving.owner),
+            design.X.T,
+            structure.fades >= 0,
+            self.A,
+            slab.precision,
+            slab.logit,
+            df,
+            squares,
+            self.shape,
+            upper,
+            whole(at),
+            base,
+            terms,
             design.y.new_tensor(prior),
-        )  # fmt: skip
+        )
         return tuple(x.contiguous().numpy() if isinstance(x, Tensor) else x for x in fixed)
 
     # ---- the parts -------------------------------------------------------------------------------------------------
-    def _states(self, place: Place, X: Tensor, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
+    def _states(
+        self, place: Place, X: Tensor, drawn: SweepNumbers, quick: bool
+    ) -> tuple[Tensor, Tensor]:
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
         noise = self._noise(place)
         numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
         draw = compiled_states.simulate_states if quick else tensor_states.simulate_states
-        return draw(self.layout, y, self.structure.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
+        return draw(
+            self.layout,
+            y,
+            self.structure.transition(place.phi),
+            place.sigma[:, self.owner],
+            noise,
+            numbers,
+        )
 
     def _noise(self, place: Place) -> Tensor:
         """Standard deviations of the observations [C, n]."""
@@ -244,27 +355,43 @@ class Sweep:
         self, place: Place, X: Tensor, left: Tensor, drawn: SweepNumbers, quick: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         p = X.shape[2]
-        numbers = SlabNumbers(drawn.u[0, :, :p], drawn.u[0, :, p], drawn.g[0, :, [0, -1]], drawn.columns[0])
+        numbers = SlabNumbers(
+            drawn.u[0, :, :p], drawn.u[0, :, p], drawn.g[0, :, [0, -1]], drawn.columns[0]
+        )
         draw = compiled_slab.draw if quick else spike_slab.draw
         return draw(self.slab, *self._moments(X, left, place), self.count, place.gamma, numbers)
 
-    def _dynamics(self, place: Place, alpha: Tensor, left: Tensor, generator: torch.Generator) -> Tensor:
-        phi, q = place.phi, 0
+    def _dynamics(
+        self, place: Place, alpha: Tensor, left: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        phi = place.phi
+        q = 0
         for moves in self.structure.transitions:
             own = slice(q, q + moves.count)
-            (j,) = [j for j, scale in enumerate(self.structure.scales) if j and moves.row in scale.states]
+            (j,) = [
+                j
+                for j, scale in enumerate(self.structure.scales)
+                if j and moves.row in scale.states
+            ]
             besides = None
             if bool((self.structure.fades == q).any()):
                 known = (left, self._weights(place), self.slab, place.gamma, place.sigma[:, 0])
                 besides = Fading(self.design.X, self.structure.fades, q, phi, *known)
             base = self.structure.G[moves.row]
-            new = draw_dynamics(moves, base, alpha, place.sigma[:, j], phi[:, own], generator, besides)
+            new = draw_dynamics(
+                moves, base, alpha, place.sigma[:, j], phi[:, own], generator, besides
+            )
             phi = torch.cat([phi[:, :q], new, phi[:, q + moves.count :]], 1)
             q += moves.count
         return phi
 
     def _tails(self, place: Place, X: Tensor, left: Tensor, generator: torch.Generator) -> Place:
-        errors, seen = self.structure.errors, self.design.seen
+        errors = self.structure.errors
+        seen = self.design.seen
         z = (left - in_order(X * place.beta.unsqueeze(1))) / place.sigma[:, :1]
-        nu = place.nu if errors.nu is not None else draw_freedom(errors, z, seen, place.nu, generator)
+        nu = (
+            place.nu
+            if errors.nu is not None
+            else draw_freedom(errors, z, seen, place.nu, generator)
+        )
         return replace(place, nu=nu, precisions=draw_precisions(z, seen, nu, generator))

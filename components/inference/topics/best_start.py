@@ -22,7 +22,7 @@ class TopicsOfStarts(Topics):
     fresh: int  # passes of these in which the factors of documents began afresh
 
     def scores(self) -> dict[str, float]:
-        """``elbo`` of the best start, nats, and by how much that of the worst is lower (``elbo_spread``)."""
+        """``elbo`` of the best start in nats, and its lead over the worst start (``elbo_spread``)."""
         if not len(self.bounds):
             return {}
         last = self.bounds[-1]

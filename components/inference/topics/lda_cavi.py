@@ -38,21 +38,27 @@ class SideBySide:
 
 @register("inference", "lda_cavi")
 class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
-    """Mean-field variational Bayes of latent Dirichlet allocation by coordinate ascent; one pass over all documents a step.
+    """Mean-field variational Bayes for latent Dirichlet allocation by coordinate ascent.
 
-        φ_djk ∝ exp(Ψ_k(γ_d) + Ψ_j(λ_k)),   γ_dk = α_k + Σ_j n_dj φ_djk,   λ_kv = η_v + Σ_d n_dv φ_dvk
-        Ψ_k(a) = ψ(a_k) − ψ(Σ a)
+        φ_djk ∝ exp(Ψ_k(γ_d) + Ψ_j(λ_k)),   γ_dk = α_k + Σ_j n_dj φ_djk
+        λ_kv = η_v + Σ_d n_dv φ_dvk,   Ψ_k(a) = ψ(a_k) − ψ(Σ a)
 
-    n_dj is how often word j is in document d; words that are alike in a document share their φ.  In a pass φ and γ of each
-    document are updated in turn until the mean change of γ is below ``tolerance``, or ``updates`` times, then λ once.  In the
-    first ``fresh_passes`` γ begins at α + L/K, after these where it was: warm throughout, topics that two true ones share are
-    never parted.  In warm passes every update raises the ELBO, which is asserted.  The posterior is that of the start, of
-    ``starts`` run side by side, whose ELBO is the highest.  γ [R, N, K], λ [R, V, K].  Info: ``elbo`` of the best and of each
-    start, nats, before λ moves; ``updates`` of γ, mean over documents.
+    A step is one pass over all documents.  n_dj is the count of word j in document d; equal
+    words in a document share their φ.  In a pass φ and γ of each document are updated in
+    turn until the mean change of γ is below ``tolerance``, or ``updates`` times, then λ
+    once.  In the first ``fresh_passes`` γ starts at α + L/K, afterwards at its previous
+    value: with warm starts from the beginning, a topic shared by two true ones would never
+    split.  In warm passes every update raises the ELBO, which is asserted.  Of ``starts``
+    parallel starts, the one with the highest ELBO gives the posterior.  γ [R, N, K], λ
+    [R, V, K].
+    Info: ``elbo`` of the best and of each start, nats, before λ moves; ``updates`` of γ,
+    mean over documents.
 
-    Raises NumericalTrouble where the ELBO falls in a warm pass.
+    Raises:
+        NumericalTrouble: the ELBO falls in a warm pass.
 
-    Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2."""
+    Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -69,12 +75,18 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
 
     @torch.no_grad()
     def step(self, state: SideBySide, batch: Counts, rng: Rng) -> tuple[SideBySide, Info]:
-        model, warm = state.model, state.t >= self.fresh_passes
-        lam, gamma, bounds, updates = [], [], [], []
+        model = state.model
+        warm = state.t >= self.fresh_passes
+        lam = []
+        gamma = []
+        bounds = []
+        updates = []
         for own, before in zip(state.lam, state.gamma, strict=True):
             begin = before if warm else evenly(model, batch)
             weights = log_weights(own).exp()
-            factors = fit_documents(batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance)
+            factors = fit_documents(
+                batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance
+            )
             bounds.append(topic_elbo(model, batch, factors, own))
             lam.append(model.eta[:, None] + factors.stats)
             gamma.append(factors.gamma)
@@ -84,7 +96,11 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
             must_rise(state.bounds.rows[-1], elbo)
         state.bounds.append(elbo.cpu())
         info = {"elbo": elbo.max(), "updates": torch.stack(updates).mean()}
-        info |= {f"elbo/start {r + 1}": value for r, value in enumerate(elbo)} if self.starts > 1 else {}
+        info |= (
+            {f"elbo/start {r + 1}": value for r, value in enumerate(elbo)}
+            if self.starts > 1
+            else {}
+        )
         return replace(state, lam=torch.stack(lam), gamma=torch.stack(gamma), t=state.t + 1), info
 
     def posterior(self, state: SideBySide) -> TopicsOfStarts:

@@ -28,7 +28,8 @@ class Assigning:
     """Topics of all words in R starts, after burn-in in one, and the counts that were kept."""
 
     model: TopicModel = rebuilt()
-    words: Tensor = rebuilt()  # [M] on the CPU, document after document, a word as often as it is there
+    # [M] on the CPU, document after document, a word as often as it is there
+    words: Tensor = rebuilt()
     totals: Tensor = rebuilt()  # words of each document [N]
     z: Tensor  # [R, M]
     t: int = 0  # sweeps done
@@ -37,20 +38,26 @@ class Assigning:
 
 @register("inference", "lda_collapsed_gibbs")
 class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
-    """Gibbs sampler of latent Dirichlet allocation with π and B summed out; one sweep over all words a step.
+    """Collapsed Gibbs sampler of latent Dirichlet allocation with π and B integrated out.
 
-        z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without word i
+        z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),
+        counts without word i
         E[B_kv | z, y] = (η_v + n_vk) / (Σ η + n_k)
 
-    A chain that has two topics in one, and another twice, stays so for longer than any run.  Therefore in the first half of
-    ``burn_in`` α is ``heat`` times as large at first and falls to what it is, geometrically, and ``starts`` chains begin, with
-    topics drawn evenly, of which after burn-in the one of the highest p(y, z) goes on alone.  Then the counts of every
-    ``thinning``-th sweep are kept, and E[B | z, y] of each is one of the posterior's sets of topics: what is foretold is their
-    mean, whatever the numbers of topics mean in each.  Compiled where numba is installed, otherwise a loop of Python, with
-    the same numbers; on the CPU.  z [R, M], M words.  Info: ``log_joint``, the highest
-    log p(y, z) in nats, of every tenth sweep.
+    A step is one sweep over all words.  A chain in which one topic merges two, and another
+    occurs twice, stays so for longer than any run.  Therefore in the first half of
+    ``burn_in`` α is initially ``heat`` times as large and falls geometrically to its own
+    value.  ``starts`` chains start with evenly drawn topics; after burn-in only the one
+    with the highest p(y, z) continues.  Then the counts of every ``thinning``-th sweep are
+    kept, and E[B | z, y] of each is one of the posterior's sets of topics: the prediction
+    is their mean, regardless of how topics are numbered in each.  Compiled if numba is
+    installed, otherwise a Python loop, with the same numbers; on the CPU.  z [R, M], M
+    words.
+    Info: ``log_joint``, the highest log p(y, z) in nats, of every tenth sweep.
 
-    Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the model)."""
+    Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the
+    model).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -63,19 +70,23 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
 
     def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Assigning:
         documents = problem.train
-        words, totals = documents.words.repeat_interleave(documents.counts).cpu(), documents.totals.cpu()
+        words = documents.words.repeat_interleave(documents.counts).cpu()
+        totals = documents.totals.cpu()
         z = torch.randint(len(model.alpha), (self.starts, len(words)), generator=rng.init)
         return Assigning(model=model, words=words, totals=totals, z=z)
 
     def step(self, state: Assigning, batch: Counts, rng: Rng) -> tuple[Assigning, Info]:
-        alpha, eta = state.model.alpha.cpu(), state.model.eta.cpu()
+        alpha = state.model.alpha.cpu()
+        eta = state.model.eta.cpu()
         z = state.z
         if state.t == self.burn_in:
             z = z[self._best(state)][None]
         if 2 * state.t < self.burn_in:
             alpha = alpha * self.heat ** (1 - 2 * state.t / self.burn_in)
         u = torch.rand(z.shape, generator=rng.noise, dtype=torch.float64)
-        z = torch.stack([sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)])
+        z = torch.stack(
+            [sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)]
+        )
         t = state.t + 1
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
             state.kept.append(word_counts(state.words, z[0], len(eta), len(alpha)).int())
@@ -85,11 +96,12 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
         return state, info
 
     def _best(self, state: Assigning) -> int:
-        """The start whose p(y, z) is the highest."""
+        """Index of the start with the highest p(y, z)."""
         return int(log_joints(state).argmax())
 
     def posterior(self, state: Assigning) -> Topics:
-        alpha, eta = state.model.alpha, state.model.eta
+        alpha = state.model.alpha
+        eta = state.model.eta
         if len(state.kept):
             n = state.kept.rows  # [S, V, K]
         else:
@@ -100,7 +112,8 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
 
 def log_joints(state: Assigning) -> Tensor:
     """log p(y, z) of each start, [R]."""
-    alpha, eta = state.model.alpha.cpu(), state.model.eta.cpu()
+    alpha = state.model.alpha.cpu()
+    eta = state.model.eta.cpu()
     return torch.stack([log_joint(state.words, state.totals, z, alpha, eta) for z in state.z])
 
 
@@ -110,7 +123,8 @@ def log_joint(words: Tensor, totals: Tensor, z: Tensor, alpha: Tensor, eta: Tens
         Σ_d log [B(α + n_d) / B(α)] + Σ_k log [B(η + n_k) / B(η)],   log B(a) = Σ log Γ(a_k) − log Γ(Σ a_k)
 
     Source: Griffiths and Steyvers (2004), eqs. (2), (3)."""
-    K, documents = len(alpha), torch.arange(len(totals)).repeat_interleave(totals)
+    K = len(alpha)
+    documents = torch.arange(len(totals)).repeat_interleave(totals)
     n_d = torch.bincount(documents * K + z, minlength=len(totals) * K).view(-1, K)
     n_k = word_counts(words, z, len(eta), K).T
     return _dirichlet_multinomial(n_d, alpha) + _dirichlet_multinomial(n_k, eta)

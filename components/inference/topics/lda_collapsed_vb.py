@@ -30,18 +30,25 @@ class Sharing:
 
 @register("inference", "lda_collapsed_vb")
 class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
-    """Collapsed variational Bayes of latent Dirichlet allocation: q(z) alone, π and B summed out; one pass a step.
+    """Collapsed variational Bayes of latent Dirichlet allocation, q(z) only.
+
+    π and B are integrated out:
 
         φ_djk ∝ (α_k + E n_dk)(η_j + E n_jk) / (Σ η + E n_k)
-                · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)² − V n_jk / 2(η_j + E n_jk)²)
+                · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)²
+                      − V n_jk / 2(η_j + E n_jk)²)
 
-    E and V are over q of counts without one word of the pair.  ``order`` 2 is CVB, an expansion of E log to second order; 0 is
-    CVB0, without the exponential.  Neither ascends a bound that is computed.  φ begins as draws of Dir(1); words that are alike
-    in a document share theirs.  Topics are (η_v + E n_vk) / (Σ η + E n_k).  Compiled where numba is installed, otherwise a loop
-    of Python, with the same numbers; on the CPU.  φ [M, K], M pairs.  Info: ``change``, mean total variation that φ moved by.
+    A step is one pass.  E and V are over q of counts without one word of the pair.
+    ``order`` 2 is CVB, an expansion of E log to second order; 0 is CVB0, without the
+    exponential.  Neither ascends a bound that is computed.  φ starts as draws of Dir(1);
+    equal words in a document share their φ.  Topics are (η_v + E n_vk) / (Σ η + E n_k).
+    Compiled if numba is installed, otherwise a Python loop, with the same numbers; on the
+    CPU.  φ [M, K], M pairs.
+    Info: ``change``, mean total variation of the change in φ.
 
-    Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth
-    and Teh (2009) (CVB0)."""
+    Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007)
+    (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -56,13 +63,15 @@ class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
         return Sharing(model=model, documents=documents, phi=phi / phi.sum(1, keepdim=True))
 
     def step(self, state: Sharing, batch: Counts, rng: Rng) -> tuple[Sharing, Info]:
-        alpha, eta = state.model.alpha.cpu(), state.model.eta.cpu()
+        alpha = state.model.alpha.cpu()
+        eta = state.model.eta.cpu()
         phi = update_responsibilities(state.documents.pairs, state.phi, alpha, eta, self.order == 2)
         change = 0.5 * (phi - state.phi).abs().sum(1)
         return replace(state, phi=phi), {"change": change.mean() if len(change) else 0.0}
 
     def posterior(self, state: Sharing) -> Topics:
-        alpha, eta = state.model.alpha, state.model.eta
+        alpha = state.model.alpha
+        eta = state.model.eta
         counts = state.documents.counts[:, None] * state.phi
         lam = sum_by_word(state.documents.words, counts, len(eta)).to(eta) + eta[:, None]
         return Topics((lam / lam.sum(0)).T[None], alpha)

@@ -29,15 +29,19 @@ class Outside:
 
 @register("inference", "lda_sklearn")
 class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
-    """Mean field of topics by scikit-learn's ``LatentDirichletAllocation``: the row beside which ours are judged.
+    """Mean-field topic model by scikit-learn, a reference for our own methods.
 
-        γ_d = α + Σ_v n_dv φ_dv,   φ_dvk ∝ exp(E log π_dk + E log B_kv),   λ_kv = η + Σ_d n_dv φ_dvk
+        γ_d = α + Σ_v n_dv φ_dv,   φ_dvk ∝ exp(E log π_dk + E log B_kv)
+        λ_kv = η + Σ_d n_dv φ_dvk
 
-    One start; factors of documents begin as draws of Gamma(100, 1/100) in each of ``passes`` passes, and are updated until the
-    mean change of γ is below ``tolerance``, or ``updates`` times.  All passes are the first step's; further ones
-    change nothing.  On the CPU, in double precision.  λ [K, V].
+    It uses scikit-learn's ``LatentDirichletAllocation``.  There is one start; document
+    factors start as draws of Gamma(100, 1/100) in each of ``passes`` passes, and are
+    updated until the mean change of γ is below ``tolerance``, or ``updates`` times.  All
+    passes run in the first step; further steps change nothing.  On the CPU, in double
+    precision. λ [K, V].
 
-    Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch)."""
+    Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
@@ -57,7 +61,8 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
         from scipy.sparse import csr_matrix
         from sklearn.decomposition import LatentDirichletAllocation  # slow to import
 
-        alpha, eta = state.model.alpha, state.model.eta
+        alpha = state.model.alpha
+        eta = state.model.eta
         begins = torch.cat([batch.lengths.new_zeros(1), batch.lengths.cumsum(0)])
         counts = csr_matrix(
             tuple(part.cpu().numpy() for part in (batch.counts.double(), batch.words, begins)),

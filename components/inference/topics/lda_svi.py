@@ -55,13 +55,16 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
         return Following(model=model, lam=sample_topics(model, 1, rng.init)[0])
 
     def factors(self, model: TopicModel, lam: Tensor, batch: Counts) -> Factors:
-        """Those of the documents of a batch at topics λ."""
+        """Factors of the documents in a batch for topics λ."""
         weights = log_weights(lam).exp()
-        return fit_documents(batch.pairs, weights, model.alpha, evenly(model, batch), self.updates, self.tolerance)
+        return fit_documents(
+            batch.pairs, weights, model.alpha, evenly(model, batch), self.updates, self.tolerance
+        )
 
     @torch.no_grad()
     def step(self, state: Following, batch: Counts, rng: Rng) -> tuple[Following, Info]:
-        model, lam = state.model, state.lam
+        model = state.model
+        lam = state.lam
         found = self.factors(model, lam, batch)
         rho = (state.t + 1 + self.tau) ** -self.kappa
         aim = model.eta[:, None] + batch.scale * found.stats  # λ̂

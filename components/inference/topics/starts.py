@@ -1,4 +1,4 @@
-"""Where variational topics begin, and the parts of their bound."""
+"""Starting points for variational topics, and the terms of their bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SHAPE = 100.0  # of the Gamma law, mean 1, that parameters of topics begin with
 
 def sample_topics(model: TopicModel, starts: int, generator: torch.Generator) -> Tensor:
     """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike, as scikit-learn begins."""
-    V, K = len(model.eta), len(model.alpha)
+    V = len(model.eta)
+    K = len(model.alpha)
     full = torch.full((starts, V, K), SHAPE, dtype=torch.float64)
     return (torch._standard_gamma(full, generator=generator) / SHAPE).to(model.eta)
 
@@ -29,7 +30,9 @@ def log_weights(lam: Tensor) -> Tensor:
 def divergence(parameters: Tensor, prior: Tensor) -> Tensor:
     """KL(Dir(a_n) ‖ Dir(b)) of each row, a [N, D], b [D] -> [N]."""
     total = parameters.sum(1)
-    normaliser = total.lgamma() - parameters.lgamma().sum(1) - prior.sum().lgamma() + prior.lgamma().sum()
+    normaliser = (
+        total.lgamma() - parameters.lgamma().sum(1) - prior.sum().lgamma() + prior.lgamma().sum()
+    )
     mean_log = parameters.digamma() - total.digamma()[:, None]
     return normaliser + ((parameters - prior) * mean_log).sum(1)
 

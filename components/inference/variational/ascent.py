@@ -1,4 +1,8 @@
-"""What variational methods share: one step up, by an estimator of the gradient of their bound, or by its own derivative."""
+"""Ascent step shared by the variational methods.
+
+The gradient comes from an estimator of the gradient of the bound, or from the
+derivative of the bound itself.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +43,15 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
     return replace(state, gradient=learnt), terms | {"grad_norm": norm}
 
 
-def ascend_parameters(state: F, estimator: Gradient, batch: RowBatch | None, rng: Rng) -> tuple[F, Info]:
+def ascend_parameters(
+    state: F, estimator: Gradient, batch: RowBatch | None, rng: Rng
+) -> tuple[F, Info]:
     """``ascend`` of a q(θ); of a density, which has no rows, it is as of one.
 
     Raises NumericalTrouble when q has left the finite numbers."""
-    rows: RowBatch = Rows(state.optimizer.parameters[0].new_zeros(1, 0), 1.0) if batch is None else batch
+    rows: RowBatch = (
+        Rows(state.optimizer.parameters[0].new_zeros(1, 0), 1.0) if batch is None else batch
+    )
     state, info = ascend(state, estimator, rows, rng)
     check_norm(info["grad_norm"])
     return state, info
@@ -52,13 +60,18 @@ def ascend_parameters(state: F, estimator: Gradient, batch: RowBatch | None, rng
 def check_norm(norm: Tensor) -> None:
     """Raises NumericalTrouble when the norm of a gradient is not finite."""
     if not torch.isfinite(norm):
-        raise NumericalTrouble("q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples")
+        raise NumericalTrouble(
+            "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
+        )
 
 
-def climb(parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer) -> Tensor:
+def climb(
+    parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer
+) -> Tensor:
     """φ ← φ + lr · optimizer(ĝ / N) of parameters and the gradient of each, None where it does not matter: ‖ĝ / N‖ []."""
     pairs = list(zip(parameters, gradients, strict=True))
-    scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)  # optimizers descend; one pass for all
+    # optimizers descend; one pass for all
+    scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(scaled)))
     upwards = iter(scaled)
     for parameter, gradient in pairs:
@@ -72,8 +85,10 @@ def risen(t: int, steps: int) -> float:
     return min(1.0, t / steps) if steps else 1.0
 
 
-def climb_term(optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch) -> Info:
-    """One step of what the optimizer moves up the term of a name [], divided by the number of rows: all terms."""
+def climb_term(
+    optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch
+) -> Info:
+    """One optimizer step up a named term [], divided by the number of rows; returns all terms."""
     optimizer.zero_grad()
     (-terms[name] / (batch.scale * batch.n_rows)).backward()
     optimizer.step()

@@ -16,7 +16,11 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import climb_term
-from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior, WeightNetwork
+from components.inference.variational.mean_field_vi import (
+    MeanField,
+    MeanFieldPosterior,
+    WeightNetwork,
+)
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -42,11 +46,14 @@ class BackpropState:
 class MeasuredPosterior(MeanFieldPosterior):
     """q(θ), and how much the gradients of its bound vary there."""
 
-    variances: dict[str, float]  # traces of covariances by divergence and by parameter; empty: none was measured
+    # traces of covariances by divergence and by parameter; empty: none was measured
+    variances: dict[str, float]
 
     def scores(self) -> dict[str, Tensor | float]:
         """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as printed."""
-        out: dict[str, Tensor | float] = {f"trace/{name}": value for name, value in self.variances.items()}
+        out: dict[str, Tensor | float] = {
+            f"trace/{name}": value for name, value in self.variances.items()
+        }
         for name, value in self.variances.items():
             what = name.partition(" of ")[2]
             out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {what}"]
@@ -58,25 +65,32 @@ class MeasuredPosterior(MeanFieldPosterior):
 
 @register("inference", "bayes_by_backprop")
 class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]):
-    """Bayes by backprop: factorised Gaussian weights of a network, by reparameterised draws of whole networks (Adam).
+    """Bayes by backprop: factorised Gaussian network weights by reparameterised draws (Adam).
 
-        L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)],   θ_s = μ + σ ∘ ε_s,  ε_s ~ N(0, I)
+        L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)]
+        θ_s = μ + σ ∘ ε_s,  ε_s ~ N(0, I)
 
-    ``divergence`` says how the last two terms are had.  sampled: both by the draws, as printed.  entropy: log p by the draws,
-    the entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: by the draws, q held still in log q
-    (the score of log q, of mean 0, left out).  Of a Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) whatever
-    ε is, so that sampled and entropy have one gradient, draw by draw; the other two differ from it by noise of mean 0.
-    (The chain rule that Bardenet shows for F(w) = log p(y|w) + log p(w) leaves out −log q, whose gradient the estimator above
-    it needs.)
+    A draw is of all weights of a network.  ``divergence`` selects how the last two terms
+    are computed.  sampled: both by the draws, as printed.  entropy: log p by the draws, the
+    entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: by
+    the draws, with q held fixed in log q (omitting the score of log q, which has mean 0).
+    For a Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) for every ε, so
+    that sampled and entropy have the same gradient for each draw; the other two differ from
+    it by noise of mean 0.  (Bardenet's chain rule for F(w) = log p(y|w) + log p(w) omits
+    −log q, but the estimator above it needs the gradient of −log q.)
 
-    ``prior: scale_mixture`` is π N(0, σ_1²) + (1 − π) N(0, σ_2²) of every weight in the place of the network's own, by draws.
-    ``measured`` draws of each gradient, on all training rows and the same noise, give the trace of its covariance at every
-    evaluation (0: none), of ∇L/N by μ and by log σ.  Info: elbo, log_likelihood and kl in nats for the whole data set.
+    ``prior: scale_mixture`` is π N(0, σ_1²) + (1 − π) N(0, σ_2²) for every weight instead
+    of the network's own prior, by draws.  ``measured`` draws of each gradient, for all
+    training rows and the same noise, give the trace of its covariance at every evaluation
+    (0: no measurement), for ∇L/N by μ and by log σ.  Info: elbo, log_likelihood and kl in
+    nats for the whole data set.
 
-    Raises ConfigError for a scale mixture with divergence=closed, which has no closed form.
+    Raises:
+        ConfigError: a scale mixture with divergence=closed, which has no closed form.
 
-    Source: Blundell et al. (2015), sections 3.2 and 3.3; Bardenet (2021), section 5.3.1; Roeder, Wu and Duvenaud (2017) for
-    path."""
+    Source: Blundell et al. (2015), sections 3.2 and 3.3; Bardenet (2021), section 5.3.1;
+    Roeder, Wu and Duvenaud (2017) for path.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
@@ -95,7 +109,9 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
     @model_validator(mode="after")
     def _has_closed_form(self) -> BayesByBackprop:
         if self.prior == "scale_mixture" and self.divergence == "closed":
-            raise ValueError("divergence: a scale mixture has no KL in closed form; use sampled, entropy or path")
+            raise ValueError(
+                "divergence: a scale mixture has no KL in closed form; use sampled, entropy or path"
+            )
         return self
 
     def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> BackpropState:
@@ -121,7 +137,8 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
         mean: Tensor = q.network.theta
         log_std: Tensor = q.log_std
         if divergence == "path":
-            mean, log_std = mean.detach(), log_std.detach()
+            mean = mean.detach()
+            log_std = log_std.detach()
         log_q = (-0.5 * (((theta - mean) / log_std.exp()).square() + LOG_2PI) - log_std).sum(1)
         return log_q - self.log_prior(q, theta)
 
@@ -133,19 +150,28 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
         f = q.network.outputs(theta, batch.x)
         log_likelihood = (batch.scale / self.n_samples) * q.network.log_prob(f, batch).sum()
         kl = self.kl(q, theta, divergence).mean()
-        return {"elbo": log_likelihood - kl + q.network.hyperprior(), "log_likelihood": log_likelihood, "kl": kl}
+        return {
+            "elbo": log_likelihood - kl + q.network.hyperprior(),
+            "log_likelihood": log_likelihood,
+            "kl": kl,
+        }
 
     def step(self, state: BackpropState, batch: Batch, rng: Rng) -> tuple[BackpropState, Info]:
-        info = climb_term(state.optimizer, self.terms(state.q, batch, rng.noise, self.divergence), "elbo", batch)
+        info = climb_term(
+            state.optimizer, self.terms(state.q, batch, rng.noise, self.divergence), "elbo", batch
+        )
         return replace(state), info
 
     def variances(self, state: BackpropState) -> dict[str, float]:
         """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior has, on the same noise."""
-        q, found = state.q, {}
+        q = state.q
+        found = {}
         parameters = {"mu": q.network.theta, "log_sigma": q.log_std}
         for how in EVERY if self.prior == "network" else [d for d in EVERY if d != "closed"]:
             generator = torch.Generator(q.log_std.device).manual_seed(0)
-            sums = {name: [torch.zeros_like(p), torch.zeros_like(p)] for name, p in parameters.items()}
+            sums = {
+                name: [torch.zeros_like(p), torch.zeros_like(p)] for name, p in parameters.items()
+            }
             first: list[Tensor] = []  # what is taken off, so that the squares keep their digits
             for _ in range(self.measured):
                 value = self.terms(q, state.train, generator, how)["elbo"] / state.train.n_rows

@@ -39,7 +39,9 @@ Family = Literal["mean_field", "full_rank", "mixture", "flow"]
 class BlackBoxFitting(Fitting[GlobalGaussian | FlexibleGuide]):
     """q(θ) in training."""
 
-    base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
+    # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q
+    # does
+    base: Tensor
     uniform: Tensor  # and u [2, draws]
     model: LogJoint = rebuilt()
     train: Batch | Rows | Series | None = rebuilt()  # None: a density
@@ -47,7 +49,7 @@ class BlackBoxFitting(Fitting[GlobalGaussian | FlexibleGuide]):
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyPosterior(RefinedPosterior):
-    """q(θ) of a family whose density is known, and draws of it."""
+    """Posterior q(θ) from a family with a known density, and draws of it."""
 
     q: GlobalGaussian | FlexibleGuide
 
@@ -59,21 +61,27 @@ class FamilyPosterior(RefinedPosterior):
 
 @register("inference", "bbvi")
 class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
-    """Black-box variational inference: stochastic ascent of the bound of a q(θ) of choice, by any gradient (Adam or SGD).
+    """Black-box variational inference: stochastic ascent of the bound with any gradient.
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
 
-    ``family``: mean_field, Π_i N(m_i, s_i²), for which ``gradient: rao_blackwell`` leaves out what a coordinate is not in;
-    full_rank, N(m, L Lᵀ); mixture, of ``parts`` factorised Gaussians; flow, a factorised Gaussian sent through ``layers``
-    affine couplings.  All have score-function and pathwise gradients.  Nothing is asked of the model but its log density; its
-    gradient by pathwise ones alone.  The posterior is two chains of ``draws`` draws of q, and minus the bound by these draws
-    (nelbo; of a density with its own log normaliser unknown).  Info: elbo, the norm of ĝ / N.
+    q(θ) is selected, and Adam or SGD moves its parameters.  ``family``: mean_field, Π_i
+    N(m_i, s_i²), for which ``gradient: rao_blackwell`` omits the terms that do not contain
+    a coordinate; full_rank, N(m, L Lᵀ); mixture, of ``parts`` factorised Gaussians; flow, a
+    factorised Gaussian through ``layers`` affine couplings.  All have score-function and
+    pathwise gradients.  The model needs only a log density, and its gradient only for
+    pathwise gradients.  The posterior is two chains of ``draws`` draws of q, and minus the
+    bound estimated by these draws (nelbo; for a density with its own log normaliser
+    unknown).
+    Info: elbo, the norm of ĝ / N.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+            finite numbers.
         Misfit: a flow of one coordinate.
 
-    Source: Ranganath, Gerrish and Blei (2014), Algorithm 2; Bardenet (2021), section 5.3."""
+    Source: Ranganath, Gerrish and Blei (2014), Algorithm 2; Bardenet (2021), section 5.3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -81,8 +89,11 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
     gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
-    makes: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio", "normal_noise", "path_derivative"})
+    # keys that the gradient takes over from here
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    makes: ClassVar[frozenset[str]] = frozenset(
+        {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
+    )
 
     gradient: Gradient
     n_samples: PositiveInt
@@ -98,11 +109,17 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
 
     def variational_capabilities(self) -> frozenset[str]:
         gaussian = (
-            {"row_context", "location_scale", "global_latent"} if self.family in ("mean_field", "full_rank") else set()
+            {"row_context", "location_scale", "global_latent"}
+            if self.family in ("mean_field", "full_rank")
+            else set()
         )
-        return self.makes | gaussian | ({"factored_guide"} if self.family == "mean_field" else set())
+        return (
+            self.makes | gaussian | ({"factored_guide"} if self.family == "mean_field" else set())
+        )
 
-    def _guide(self, target: JointByRows, places: Tensor, rng: Rng) -> GlobalGaussian | FlexibleGuide:
+    def _guide(
+        self, target: JointByRows, places: Tensor, rng: Rng
+    ) -> GlobalGaussian | FlexibleGuide:
         """q where training begins, around the first of ``places`` [J, P], or its parts around each."""
         mean = places[0]
         if self.family == "mixture":
@@ -118,23 +135,38 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> BlackBoxFitting:
         parts = self.parts if self.family == "mixture" else 1
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if parts == 1 else None
-        start = init_chains(model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs).start
+        start = init_chains(
+            model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs
+        ).start
         q = self._guide(JointByRows.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
-        base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)
-        uniform = torch.rand(shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)
+        base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(
+            start.device
+        )
+        uniform = torch.rand(
+            shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device
+        ).to(start.device)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return BlackBoxFitting(q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem))
+        return BlackBoxFitting(
+            q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)
+        )
 
     def step(self, state: BlackBoxFitting, batch: Seen, rng: Rng) -> tuple[BlackBoxFitting, Info]:
         return ascend_parameters(state, self.gradient, batch, rng)
 
     @torch.no_grad()
     def posterior(self, state: BlackBoxFitting) -> FamilyPosterior:
-        q, model = state.module, state.model
+        q = state.module
+        model = state.model
         noise = state.base.flatten(0, 1)
-        flat = q.transform(noise) if isinstance(q, GlobalGaussian) else q.draw(noise, state.uniform.flatten())
+        flat = (
+            q.transform(noise)
+            if isinstance(q, GlobalGaussian)
+            else q.draw(noise, state.uniform.flatten())
+        )
         draws = flat.unflatten(0, state.base.shape[:2])  # [2, N, P]
         whole = Rows(noise.new_zeros(1, 0), 1.0) if state.train is None else state.train
         bound = float(q.elbo(whole, noise))
-        return FamilyPosterior(draws, draws[:, 0], list(model.names), model, objective=bound, bounds=True, q=frozen(q))
+        return FamilyPosterior(
+            draws, draws[:, 0], list(model.names), model, objective=bound, bounds=True, q=frozen(q)
+        )

@@ -31,33 +31,43 @@ class MeanFieldModel(LogJoint, CoordinateAscent[Any], Protocol):
 
 @register("inference", "cavi")
 class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, CoordinateState]):
-    """Coordinate ascent variational inference (mean field): each factor of q in turn at its optimum given the others.
+    """Coordinate ascent variational inference: each mean-field factor in turn at its optimum.
 
-        q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y),   x = (θ, z)
+        q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y)
+        x = (θ, z)
 
-    A step is one cycle over all factors, of ``starts`` starts at once; the best by L is the posterior.  L cannot fall, and a
-    fall beyond rounding ends the run.  What is read from q (predictions of labels, moments) is read from two chains of
-    ``draws`` draws; densities of rows without labels come from q itself where they are known.  Scores: nelbo, −L of all
-    training rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
+    A step is one cycle over all factors for ``starts`` starts in parallel; the start with
+    the best L is the posterior.  L cannot fall, and a fall beyond rounding ends the run.
+    Label predictions and moments are computed from two chains of ``draws`` draws; densities
+    of rows without labels come from q itself if known.  Scores: nelbo, −L of all training
+    rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
 
-    Raises NumericalTrouble where L falls or is not finite.
+    Raises:
+        NumericalTrouble: L falls or is not finite.
 
-    Source: Bardenet (2021), eqs. (5.3) to (5.5); Bishop (2006), eq. (10.9)."""
+    Source: Bardenet (2021), eqs. (5.3) to (5.5); Bishop (2006), eq. (10.9).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"coordinate_ascent", "log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"theta_predictive"})}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"theta_predictive"})
+    }
     gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
 
     starts: PositiveInt
     draws: PositiveInt
 
-    def init(self, model: MeanFieldModel, problem: Supervised | Unlabelled, rng: Rng) -> CoordinateState:
+    def init(
+        self, model: MeanFieldModel, problem: Supervised | Unlabelled, rng: Rng
+    ) -> CoordinateState:
         return init_coordinate_state(model, model.mean_field(), problem, self.starts, rng)
 
-    def step(self, state: CoordinateState, batch: RowBatch, rng: Rng) -> tuple[CoordinateState, Info]:
+    def step(
+        self, state: CoordinateState, batch: RowBatch, rng: Rng
+    ) -> tuple[CoordinateState, Info]:
         return climb(state, batch)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:

@@ -1,4 +1,4 @@
-"""One cycle after another of an ascent in closed form, from several starts at once."""
+"""Cycles of a closed-form coordinate ascent, from several starts in parallel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class CoordinateState:
     ascent: ClosedFormAscent = rebuilt()
     factors: Factors  # [S, …] each
     objective: Tensor  # [S]
-    seed: int  # of the draws that the posterior is read from: always the same, so that scores move as q does
+    # of the draws that the posterior is read from: always the same, so that scores move as q does
+    seed: int
     by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
 
 
@@ -50,9 +51,13 @@ def init_coordinate_state(
     factors = laid_out(ascent.start(problem.train, starts, rng.init))
     objective = ascent.objective(factors, problem.train)
     if not torch.isfinite(objective).all():
-        raise NumericalTrouble("the objective is not finite where it starts", "change the prior of the model, or seed")
+        raise NumericalTrouble(
+            "the objective is not finite where it starts", "change the prior of the model, or seed"
+        )
     seed = seed_from(rng.init)
-    return CoordinateState(model=model, ascent=ascent, factors=factors, objective=objective, seed=seed)
+    return CoordinateState(
+        model=model, ascent=ascent, factors=factors, objective=objective, seed=seed
+    )
 
 
 @torch.no_grad()
@@ -77,14 +82,18 @@ def climb(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Inf
 
 
 def best_start(state: CoordinateState) -> tuple[Factors, float]:
-    """The factors of the start whose objective is highest, S = 1, and that objective."""
+    """Factors of the start with the highest objective, S = 1, and that objective."""
     best = int(state.objective.argmax())
-    return {name: value[best : best + 1] for name, value in state.factors.items()}, float(state.objective[best])
+    return {name: value[best : best + 1] for name, value in state.factors.items()}, float(
+        state.objective[best]
+    )
 
 
 def path(state: CoordinateState, title: str) -> Climb:
     """The objective by cycle [T, S]."""
-    rows = state.by_cycle.rows.clone() if len(state.by_cycle) else torch.zeros(0, len(state.objective))
+    rows = (
+        state.by_cycle.rows.clone() if len(state.by_cycle) else torch.zeros(0, len(state.objective))
+    )
     return Climb(title, rows)
 
 

@@ -76,7 +76,7 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
         return asked | ({"noise_parameters": "noise_warmup"} if self.noise_warmup else {})
 
     def _natural(self, module: Elbo) -> list[VariationalLayer]:
-        """Layers whose q(v) follows natural gradients."""
+        """Layers in which q(v) follows natural gradients."""
         if self.natural_layers == "none":
             return []
         assert isinstance(module, VariationalLayers)
@@ -90,7 +90,9 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
         return DSVIState(model, Adam(parameters, self.lr, (first, second)), 0)
 
     def step(self, state: DSVIState, batch: Batch, rng: Rng) -> tuple[DSVIState, Info]:
-        module, optimizer, step = state.module, state.optimizer, state.step + 1
+        module = state.module
+        optimizer = state.optimizer
+        step = state.step + 1
         layers = self._natural(module)
         module.zero_grad(set_to_none=True)
         terms = module.elbo(batch, module.draw_noise(batch, self.n_samples, rng.noise))
@@ -101,7 +103,9 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
                 p.grad = None
         info: Info = {name: value.detach() for name, value in terms.items()}
         if self.clip_norm is not None:
-            info["grad_norm"] = torch.nn.utils.clip_grad_norm_([p for p, _, _ in optimizer.moving()], self.clip_norm)
+            info["grad_norm"] = torch.nn.utils.clip_grad_norm_(
+                [p for p, _, _ in optimizer.moving()], self.clip_norm
+            )
         lr = self.learning_rate(step)
         optimizer.settings["lr"] = lr
         gamma = self.natural_gamma * min(1.0, step / (self.natural_warmup + 1))

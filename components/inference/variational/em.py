@@ -25,37 +25,49 @@ from components.registry import register
 
 
 class PointModel(LogJoint, PointMasses[Any], Protocol):
-    """A log joint with latent variables of its rows, whose θ can be a point."""
+    """Log joint with latent variables of its rows, for which θ can be a point."""
 
 
 @register("inference", "em")
 class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateState]):
-    """Expectation maximisation: coordinate ascent with q(θ) = δ(θ − θ̂), and the latent variables of rows as in mean field.
+    """Expectation maximisation (EM): coordinate ascent with a point q(θ) = δ(θ − θ̂).
 
         q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
 
-    A step is one cycle of ``starts`` starts at once; the best by its objective is the answer.  The objective,
-    log p(y | θ̂) + log p(θ̂) or, not ``penalised``, log p(y | θ̂), cannot fall, and a fall beyond rounding ends the run.
-    Scores: objective in nats, mean/… (where the point is).  Info: elbo (the objective), its gain in this cycle, and that of
-    the lowest start.
+    The latent variables of rows are treated as in mean field.  A step is one cycle of
+    ``starts`` starts in parallel; the start with the best objective is the answer.  The
+    objective, log p(y | θ̂) + log p(θ̂) or, not ``penalised``, log p(y | θ̂), cannot fall,
+    and a fall beyond rounding ends the run.  Scores: objective in nats, mean/… (location of
+    the point).  Info: elbo (the objective), its gain in this cycle, and the lowest start's.
 
-    Raises NumericalTrouble where the objective falls, or a cluster collapses.
+    Raises:
+        NumericalTrouble: the objective falls, or a cluster collapses.
 
-    Source: Dempster, Laird and Rubin (1977); Bardenet (2021), section 5.2.3; Bishop (2006), section 9.4."""
+    Source: Dempster, Laird and Rubin (1977); Bardenet (2021), section 5.2.3; Bishop (2006),
+    section 9.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"point_masses", "log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"theta_predictive"})}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"theta_predictive"})
+    }
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "predicts_rows"})
 
     starts: PositiveInt
     penalised: bool
 
-    def init(self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng) -> CoordinateState:
-        return init_coordinate_state(model, model.point_masses(self.penalised), problem, self.starts, rng)
+    def init(
+        self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng
+    ) -> CoordinateState:
+        return init_coordinate_state(
+            model, model.point_masses(self.penalised), problem, self.starts, rng
+        )
 
-    def step(self, state: CoordinateState, batch: RowBatch, rng: Rng) -> tuple[CoordinateState, Info]:
+    def step(
+        self, state: CoordinateState, batch: RowBatch, rng: Rng
+    ) -> tuple[CoordinateState, Info]:
         return climb(state, batch)
 
     def posterior(self, state: CoordinateState) -> PointOfRows:

@@ -1,4 +1,4 @@
-"""Posteriors whose factors are in closed form, and their limit, a point."""
+"""Posteriors with factors in closed form, and their limit, a point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Predictor(Constrains, Protocol):
-    """A model of labels, or of rows, whose parameters have names."""
+    """Model of labels, or of rows, with named parameters."""
 
     @property
     def names(self) -> list[str]: ...
@@ -73,7 +73,11 @@ class FactorDraws(Draws):
 
     def log_density(self, theta: Tensor) -> Tensor | None:
         """log q(θ), [n, P] -> [n]; None: it is not known."""
-        return self.ascent.log_density(self.factors, theta) if isinstance(self.ascent, DensityOfFactors) else None
+        return (
+            self.ascent.log_density(self.factors, theta)
+            if isinstance(self.ascent, DensityOfFactors)
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -107,4 +111,8 @@ class PointOfRows:
         return self.ascent.log_predictive(self.factors, batch)[0]
 
     def clusters(self, batch: Rows) -> Tensor | None:
-        return self.ascent.responsibilities(self.factors, batch)[0] if isinstance(self.ascent, ClusterAscent) else None
+        return (
+            self.ascent.responsibilities(self.factors, batch)[0]
+            if isinstance(self.ascent, ClusterAscent)
+            else None
+        )

@@ -22,7 +22,8 @@ class FlexibleGuide(nn.Module):
 
     def __init__(self, target: JointByRows, dim: int):
         super().__init__()
-        self.target, self.dim = target, dim
+        self.target = target
+        self.dim = dim
 
     @abstractmethod
     def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,14 +54,16 @@ class FlexibleGuide(nn.Module):
     def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε ~ N(0, I), one draw of each sample expanded over the rows [S, B, P]."""
         like = self._like()
-        noise = torch.randn(n_samples, 1, self.dim, generator=generator, dtype=like.dtype, device=generator.device)
+        noise = torch.randn(
+            n_samples, 1, self.dim, generator=generator, dtype=like.dtype, device=generator.device
+        )
         return noise.to(like.device).expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         return self._rows(batch, noise, held=False)
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        """The same where q moves in the draws and their weights alone."""
+        """Rows of the bound in which q moves only through the draws and their weights."""
         return self._rows(batch, noise, held=True)
 
     def _rows(self, batch: RowBatch, noise: Tensor, held: bool) -> Tensor:
@@ -68,7 +71,9 @@ class FlexibleGuide(nn.Module):
         flat = theta.flatten(0, 1)
         if held:
             still = {name: p.detach() for name, p in self.named_parameters()}
-            log_q = torch.func.functional_call(_Density(self), {f"guide.{k}": v for k, v in still.items()}, (flat,))
+            log_q = torch.func.functional_call(
+                _Density(self), {f"guide.{k}": v for k, v in still.items()}, (flat,)
+            )
         else:
             log_q = self.log_density(flat)
         value = self._shares(batch, flat, log_q).unflatten(0, theta.shape[:2])  # [S, J, B]
@@ -93,13 +98,13 @@ class FlexibleGuide(nn.Module):
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """θ ~ q, shared by the rows [S, B, P]."""
         noise = self.draw_noise(batch, n_samples, generator)[:, 0]
-        uniform = torch.rand(n_samples, generator=generator, dtype=noise.dtype, device=generator.device).to(
-            noise.device
-        )
+        uniform = torch.rand(
+            n_samples, generator=generator, dtype=noise.dtype, device=generator.device
+        ).to(noise.device)
         return self.draw(noise, uniform)[:, None].expand(-1, batch.n_rows, -1)
 
     def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
-        """The row's share log q(θ_s)/N [S, B], of which the gradient is that of log q(θ_s) whole."""
+        """Row shares log q(θ_s)/N [S, B], each with the whole gradient of log q(θ_s)."""
         value = self.log_density(z[:, 0])[:, None].expand(-1, batch.n_rows)
         return value.detach() / (batch.scale * batch.n_rows) + (value - value.detach())
 
@@ -150,7 +155,13 @@ class FlowGuide(FlexibleGuide):
     At the start T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to (8)."""
 
     def __init__(
-        self, target: JointByRows, mean: Tensor, std: float, layers: int, width: int, generator: torch.Generator
+        self,
+        target: JointByRows,
+        mean: Tensor,
+        std: float,
+        layers: int,
+        width: int,
+        generator: torch.Generator,
     ):
         P = len(mean)
         super().__init__(target, P)
@@ -158,12 +169,23 @@ class FlowGuide(FlexibleGuide):
         self.log_std = nn.Parameter(torch.full_like(mean, math.log(std)))
 
         def weights(rows: int, columns: int) -> nn.Parameter:
-            drawn = torch.randn(layers, rows, columns, generator=generator, dtype=mean.dtype, device=generator.device)
+            drawn = torch.randn(
+                layers,
+                rows,
+                columns,
+                generator=generator,
+                dtype=mean.dtype,
+                device=generator.device,
+            )
             return nn.Parameter(drawn.to(mean.device) / columns**0.5)
 
-        self.first, self.bias = weights(width, P), nn.Parameter(mean.new_zeros(layers, width))
+        self.first = weights(width, P)
+        self.bias = nn.Parameter(mean.new_zeros(layers, width))
         self.second = nn.Parameter(mean.new_zeros(layers, 2 * P, width))
-        kept = torch.arange(P, device=mean.device) % 2 == torch.arange(layers, device=mean.device)[:, None] % 2
+        kept = (
+            torch.arange(P, device=mean.device) % 2
+            == torch.arange(layers, device=mean.device)[:, None] % 2
+        )
         self.register_buffer("kept", kept.to(mean.dtype))  # [layers, P]
 
     def _moves(self, layer: int, u: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,10 +206,12 @@ class FlowGuide(FlexibleGuide):
         return self._forward(noise)[:, None], noise.new_ones(1)
 
     def log_density(self, theta: Tensor) -> Tensor:
-        u, log_det = (theta - self.mean) / self.log_std.exp(), self.log_std.sum()
+        u = (theta - self.mean) / self.log_std.exp()
+        log_det = self.log_std.sum()
         for layer in reversed(range(len(self.first))):
             stretch, shift = self._moves(layer, u)
-            u, log_det = (u - shift) * (-stretch).exp(), log_det + stretch.sum(-1)
+            u = (u - shift) * (-stretch).exp()
+            log_det = log_det + stretch.sum(-1)
         return -0.5 * (u.square() + LOG_2PI).sum(-1) - log_det
 
     def draw(self, noise: Tensor, uniform: Tensor) -> Tensor:

@@ -36,7 +36,9 @@ from components.registry import register
 class GaussianFitting(Fitting[GlobalGaussian]):
     """q(θ) in training."""
 
-    base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
+    # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q
+    # does
+    base: Tensor
     model: LogJoint = rebuilt()
     train: Batch | Rows | Series | None = rebuilt()  # None: a density
 
@@ -67,9 +69,18 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
+    # keys that the gradient takes over from here
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
-        {"pathwise", "log_ratio", "normal_noise", "row_context", "path_derivative", "location_scale", "global_latent"}
+        {
+            "pathwise",
+            "log_ratio",
+            "normal_noise",
+            "row_context",
+            "path_derivative",
+            "location_scale",
+            "global_latent",
+        }
     )
 
     def variational_capabilities(self) -> frozenset[str]:
@@ -95,15 +106,29 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
         if self.start == "training":
             mean = init_for_training(model, problem, self.sees, 1, rng).start[0]
         else:
-            begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-            mean = init_chains(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
+            begin = (
+                torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
+            )
+            mean = init_chains(
+                model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs
+            ).start[0]
         q = self.family(JointByRows.of(model, problem), mean)
         base = torch.randn(
-            INDEPENDENT_CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device
+            INDEPENDENT_CHAINS,
+            self.draws,
+            len(mean),
+            generator=rng.init,
+            dtype=mean.dtype,
+            device=rng.init.device,
         )
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return GaussianFitting(
-            q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, training_data(problem)
+            q,
+            optimizer,
+            self.gradient.init(q, rng),
+            base.to(mean.device),
+            model,
+            training_data(problem),
         )
 
     def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
@@ -111,10 +136,16 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
 
     def posterior(self, state: GaussianFitting) -> GaussianPosterior:
         with torch.no_grad():
-            q, model = state.module, state.model
+            q = state.module
+            model = state.model
             draws = q.transform(state.base)  # [2, N, P]
-            elbo = None if state.train is None else float(q.elbo(state.train, state.base.flatten(0, 1)))
-            mean, covariance = q.mean.clone(), q.covariance
+            elbo = (
+                None
+                if state.train is None
+                else float(q.elbo(state.train, state.base.flatten(0, 1)))
+            )
+            mean = q.mean.clone()
+            covariance = q.covariance
         return GaussianPosterior(
             draws,
             mean.expand(INDEPENDENT_CHAINS, -1),

@@ -23,7 +23,7 @@ CHUNK = 100  # rows at once where the bound of all is estimated
 
 @dataclass(frozen=True)
 class JointByRows:
-    """The log joint that q(θ) is fitted to: held here, so that its parameters are not among those of q."""
+    """Log joint to which q(θ) is fitted; its parameters are not among the parameters of q."""
 
     model: LogJoint
     context_dim: int = 0  # values of a row, inputs and labels; 0 of a density
@@ -31,11 +31,13 @@ class JointByRows:
 
     @classmethod
     def of(cls, model: LogJoint, problem: Sampled) -> JointByRows:
-        """That of a model of a density, of labels, or of rows without any."""
+        """Log joint of a model for a density, for labels, or for rows without labels."""
         if isinstance(problem, Unlabelled) and isinstance(problem.train, Rows):
             return cls(model, problem.train.x[0].numel(), problem.n)
         return (
-            cls(model, problem.n_inputs + problem.n_tasks, problem.n) if isinstance(problem, Supervised) else cls(model)
+            cls(model, problem.n_inputs + problem.n_tasks, problem.n)
+            if isinstance(problem, Supervised)
+            else cls(model)
         )
 
     @property
@@ -48,9 +50,11 @@ class JointByRows:
         return self.model.log_prior(theta.flatten(0, 1)).unflatten(0, theta.shape[:2])
 
     def log_likelihood(self, theta: Tensor, batch: RowBatch) -> Tensor:
-        """log p(y_b | θ_sb) [S, B] of θ [S, B, P], or of one θ for all rows [S, 1, P]; 0 of a density, which has no data.
+        """log p(y_b | θ_sb) [S, B] for θ [S, B, P], or for one θ for all rows [S, 1, P].
 
-        Where rows have a θ each the model is asked for all B² pairs, of which B are read."""
+        It is 0 for a density, which has no data.  If every row has its own θ, the model is
+        evaluated for all B² pairs and B of them are used.
+        """
         if isinstance(batch, Series):
             return self.model.log_likelihood(theta[:, 0], batch)  # one row, whatever the noise
         if not isinstance(batch, Batch) and not self.n_data:
@@ -63,20 +67,27 @@ class JointByRows:
 
 
 class GlobalGaussian(nn.Module):
-    """q(θ) = N(m, L Lᵀ), L lower triangular with positive diagonal, or diagonal.
+    """Gaussian guide q(θ) = N(m, L Lᵀ) of all parameters.
 
-    Parameters: m [P], log diag L [P] and, of a full covariance, what lies below the diagonal row by row [P(P − 1)/2].
+    L is lower triangular with positive diagonal, or diagonal.
 
-    θ is of all rows: every row b has the share ℓ_b = log p(y_b | θ) + (log p(θ) − log q(θ))/N of the bound, so that N/B Σ_b ℓ_b
-    estimates it (a density is one row without data).  Its noise [S, B, P] is either one draw expanded over the rows
-    (``shared``: stride 0, and evaluated once), or a draw for every row (``rows``), whose contributions are then independent.
-    Both have the same mean: E of ℓ_b knows nothing of the other rows."""
+    Parameters: m [P], log diag L [P] and, for a full covariance, the entries below the
+    diagonal row by row [P(P − 1)/2].
+
+    θ is shared by all rows: every row b has the share ℓ_b = log p(y_b | θ) +
+    (log p(θ) − log q(θ))/N of the bound, so that N/B Σ_b ℓ_b estimates it (a density is one
+    row without data).  Its noise [S, B, P] is either one draw expanded over the rows
+    (``shared``: stride 0, and evaluated once), or a draw for every row (``rows``), with
+    contributions that are then independent.  Both have the same mean: E of ℓ_b does not
+    depend on the other rows.
+    """
 
     lower: nn.Parameter | None
 
     def __init__(self, target: JointByRows, mean: Tensor, std: float, full: bool, noise: Noise):
         super().__init__()
-        self.target, self.noise = target, noise
+        self.target = target
+        self.noise = noise
         self.mean = nn.Parameter(mean.clone())
         self.log_std = nn.Parameter(torch.full_like(mean, math.log(std)))
         P = len(mean)
@@ -85,7 +96,8 @@ class GlobalGaussian(nn.Module):
     @property
     def scale_tril(self) -> Tensor:
         """L [P, P]."""
-        L, P = self.log_std.exp().diag(), len(self.mean)
+        L = self.log_std.exp().diag()
+        P = len(self.mean)
         if self.lower is None:
             return L
         row, column = torch.tril_indices(P, P, -1, device=L.device)
@@ -106,9 +118,15 @@ class GlobalGaussian(nn.Module):
         if self.lower is None:
             z = centred / self.log_std.exp()
         else:
-            flat = torch.linalg.solve_triangular(self.scale_tril, centred.flatten(0, -2).T, upper=False)
+            flat = torch.linalg.solve_triangular(
+                self.scale_tril, centred.flatten(0, -2).T, upper=False
+            )
             z = flat.T.reshape(theta.shape)
-        return -0.5 * z.square().sum(-1) - self.log_std.sum() - 0.5 * len(self.mean) * math.log(2 * math.pi)
+        return (
+            -0.5 * z.square().sum(-1)
+            - self.log_std.sum()
+            - 0.5 * len(self.mean) * math.log(2 * math.pi)
+        )
 
     def transform(self, noise: Tensor) -> Tensor:
         """θ = m + L ε of noise ε [..., P]."""
@@ -126,14 +144,20 @@ class GlobalGaussian(nn.Module):
         """ε ~ N(0, I) [S, B, P]: of every row, or one of each sample expanded over the rows."""
         drawn = batch.n_rows if self.noise == "rows" else 1
         shape = (n_samples, drawn, len(self.mean))
-        noise = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=generator.device)
+        noise = torch.randn(
+            shape, generator=generator, dtype=self.mean.dtype, device=generator.device
+        )
         return noise.to(self.mean.device).expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise with the row's share of
         log p(θ_sb) + H(q)."""
         value = self.rows_at(batch, self.transform(self.distinct(noise)))
-        return value + self.entropy / (batch.scale * batch.n_rows) if self.target.prior_std is None else value
+        return (
+            value + self.entropy / (batch.scale * batch.n_rows)
+            if self.target.prior_std is None
+            else value
+        )
 
     def kl(self) -> Tensor:
         """KL(q ‖ p) [] in closed form where the prior is Gaussian; otherwise 0, for rows have it all."""
@@ -155,10 +179,14 @@ class GlobalGaussian(nn.Module):
         return value
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        """log p(y_b | θ_sb) + (log p(θ_sb) − log q̄(θ_sb))/N [S, B], where θ alone moves with q."""
+        """Row terms log p(y_b | θ_sb) + (log p(θ_sb) − log q̄(θ_sb))/N [S, B].
+
+        Only θ moves with q.
+        """
         theta = self.transform(self.distinct(noise))
         held = theta.detach()
-        log_q = self.log_density(theta) - self.log_density(held)  # 0, with the gradient through θ alone
+        # 0, with the gradient through θ alone
+        log_q = self.log_density(theta) - self.log_density(held)
         share = self.target.log_prior(theta) - log_q - self.log_density(held).detach()
         return self.target.log_likelihood(theta, batch) + share / (batch.scale * batch.n_rows)
 
@@ -200,9 +228,11 @@ class GlobalGaussian(nn.Module):
         return theta.expand(-1, batch.n_rows, -1)
 
     def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
-        """The row's share log q(θ_sb)/N [S, B], of which the gradient is that of log q(θ_sb) whole.
+        """Row shares log q(θ_sb)/N [S, B], each with the whole gradient of log q(θ_sb).
 
-        The score function that a row's ℓ_b is multiplied by is that of θ, all of it: ∇E_q ℓ_b = E_q[ℓ_b ∇log q(θ)]."""
+        The score function that multiplies a row's ℓ_b is the whole score of θ:
+        ∇E_q ℓ_b = E_q[ℓ_b ∇log q(θ)].
+        """
         value = self.log_density(self.distinct(z)).expand(-1, batch.n_rows)
         return value.detach() / (batch.scale * batch.n_rows) + (value - value.detach())
 
@@ -216,7 +246,9 @@ class GlobalGaussian(nn.Module):
     @torch.no_grad()
     def draw_theta(self, n: int, generator: torch.Generator) -> Tensor:
         """θ ~ q [S, P]."""
-        noise = torch.randn(n, len(self.mean), generator=generator, dtype=self.mean.dtype, device=generator.device)
+        noise = torch.randn(
+            n, len(self.mean), generator=generator, dtype=self.mean.dtype, device=generator.device
+        )
         return self.transform(noise.to(self.mean.device))
 
     def log_q_each(self, theta: Tensor) -> Tensor:

@@ -43,15 +43,16 @@ def assign(parameters: Sequence[Tensor], theta: Tensor) -> None:
 
 @register("inference", "lbfgs")
 class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
-    """Limited-memory BFGS with a strong-Wolfe line search on the ELBO of the whole data, for shallow Gaussian processes.
+    """Limited-memory BFGS with a strong-Wolfe line search on the full-data ELBO.
 
         θ ← θ − α H ∇f(θ),   f = −ELBO,   H from the last ``memory`` pairs (Δθ, Δ∇f)
 
-    f is of the whole training set, whatever the batch size of the data set.  Monte-Carlo noise, where a likelihood needs
-    any, is drawn once and kept, so that f is a function.  One step of the runner is one iteration of every restart; what
-    has converged is left alone, and the best restart is the posterior.
-    Info: the best restart's elbo and terms in nats, grad_norm (largest |∂f/∂θ|), step_size, evaluations so far of all
-    restarts, converged (1 when all have).
+    It is for shallow Gaussian processes.  f is over the whole training set, for any batch
+    size of the data set.  If a likelihood needs Monte-Carlo noise, it is drawn once and
+    kept, so that f is a function.  One step of the runner is one iteration of every
+    restart; converged restarts are left unchanged, and the best restart is the posterior.
+    Info: the best restart's elbo and terms in nats, grad_norm (largest |∂f/∂θ|), step_size,
+    evaluations so far of all restarts, converged (1 when all have).
 
     Source: Nocedal and Wright (2006), Algorithms 7.5, 3.5 and 3.6; Boustati (2021), A.1.2.
     """
@@ -83,7 +84,10 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             assert isinstance(module, Hyperparameters)
             with torch.no_grad():
                 for p in module.hyperparameters():
-                    p.add_(self.restart_scale * torch.randn(p.shape, generator=rng.init, dtype=p.dtype).to(p.device))
+                    p.add_(
+                        self.restart_scale
+                        * torch.randn(p.shape, generator=rng.init, dtype=p.dtype).to(p.device)
+                    )
             starts.append(flatten(parameters))
             assign(parameters, first)
         return starts
@@ -101,7 +105,9 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             """f, ∇f and the terms of the bound at θ."""
             assign(parameters, theta)
             terms = module.elbo(batch, state.noise)
-            gradients = torch.autograd.grad(-terms["elbo"], parameters, allow_unused=True, materialize_grads=True)
+            gradients = torch.autograd.grad(
+                -terms["elbo"], parameters, allow_unused=True, materialize_grads=True
+            )
             kept = {name: value.detach() for name, value in terms.items()}
             return -float(kept["elbo"]), flatten(gradients), kept
 

@@ -73,7 +73,8 @@ class MeanField(nn.Module):
         variances = network.layers((2 * self.log_std).exp())
 
         def affine(layer: int, h: Tensor) -> Tensor:
-            centre, variance = F.linear(h, *means[layer]), F.linear(h**2, *variances[layer])
+            centre = F.linear(h, *means[layer])
+            variance = F.linear(h**2, *variances[layer])
             shape = (n, *centre.shape[-2:])
             noise = torch.randn(shape, generator=generator, dtype=h.dtype, device=h.device)
             return torch.addcmul(centre, variance.sqrt(), noise)
@@ -109,17 +110,21 @@ class MeanFieldPosterior:
 
 @register("inference", "mean_field_vi")
 class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
-    """Mean-field variational inference of a network's weights: independent Gaussians, by stochastic gradients (Adam).
+    """Mean-field VI of network weights: independent Gaussians, by stochastic gradients (Adam).
 
-    L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q reparameterised; the observation noise
-    σ² is a point estimate.  κ = ``kl_scale`` = 1 makes L a lower bound on log p(y).  In the first ``warmup`` steps the KL of
-    what is climbed has the weight β κ, β rising from 0 to 1; ``elbo`` has κ throughout.
+    L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q
+    reparameterised; the observation noise σ² is a point estimate.  κ = ``kl_scale`` = 1
+    makes L a lower bound on log p(y).  In the first ``warmup`` steps the KL term of the
+    optimised objective has the weight β κ, with β rising from 0 to 1; ``elbo`` has κ
+    throughout.
 
     Raises:
-        Misfit: noise on pre-activations (``estimator`` local) is asked of convolutions, whose pixels share their weights.
+        Misfit: noise on pre-activations (``estimator`` local) is requested for
+            convolutions, in which pixels share weights.
 
-    Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6); Rodríguez Santana and
-    Hernández-Lobato (2020), section 6.2, for the warm-up."""
+    Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6);
+    Rodríguez Santana and Hernández-Lobato (2020), section 6.2, for the warm-up.
+    """
 
     before: ClassVar[dict[str, Any]] = {"warmup": 0}
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
@@ -161,7 +166,9 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         terms = self.elbo(state.q, batch, rng.noise)
         if (beta := risen(state.t, self.warmup)) < 1:
             waived = (1 - beta) * self.kl_scale * terms["kl"]
-            info = climb_term(state.optimizer, terms | {"objective": terms["elbo"] + waived}, "objective", batch)
+            info = climb_term(
+                state.optimizer, terms | {"objective": terms["elbo"] + waived}, "objective", batch
+            )
         else:
             info = climb_term(state.optimizer, terms, "elbo", batch)
         return replace(state, t=state.t + 1), info

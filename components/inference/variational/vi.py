@@ -32,17 +32,25 @@ class FittingOfLabels(Fitting[Elbo]):
     """A model of labels in training, and what its bound on all rows is scored by."""
 
     train: Batch = rebuilt()
-    noise: list[Any] = rebuilt()  # of each part of them: always the same, so that the score moves as the model does
+    # of each part of them: always the same, so that the score moves as the model does
+    noise: list[Any] = rebuilt()
 
 
 def parts(whole: Batch) -> Iterator[Batch]:
-    """All rows, so many at once."""
+    """All rows, in chunks."""
     for start in range(0, whole.n_rows, CHUNK):
         yield whole.part(slice(start, start + CHUNK), 1.0)
 
 
 @register("inference", "vi")
-class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch, FittingOfRows | FittingOfLabels]):
+class VI(
+    Inference[
+        LogRatio[RowBatch] | Elbo,
+        Unlabelled | Supervised,
+        RowBatch,
+        FittingOfRows | FittingOfLabels,
+    ]
+):
     """Variational inference: ascent of a lower bound on log p(x), or on log p(y | x), by any gradient (Adam or SGD).
 
         φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ Σ_n E_q(z|x_n)[log p(x_n, z) − log q(z|x_n)]
@@ -67,8 +75,10 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
         "unlabelled": frozenset({"bounds_likelihood"}),
         "supervised": frozenset({"predicts", "redraws", "analyses"}),
     }
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
-    before: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}  # of labels, which had no vi
+    # keys that the gradient takes over from here
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    # of labels, which had no vi
+    before: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}
 
     gradient: Gradient
     n_samples: PositiveInt
@@ -78,7 +88,9 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
     n_predict: PositiveInt
     bound_samples: PositiveInt
 
-    def required_capabilities(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+    def required_capabilities(
+        self, kind: Kind, offered: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
         return super().required_capabilities(kind, offered) | self.gradient.needs
 
     def init(
@@ -89,7 +101,9 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
         if isinstance(problem, Supervised):
             assert isinstance(model, Elbo)
             every = enumerate(parts(problem.train))
-            noise = [model.draw_noise(part, self.bound_samples, rng.at("noise", i)) for i, part in every]
+            noise = [
+                model.draw_noise(part, self.bound_samples, rng.at("noise", i)) for i, part in every
+            ]
             return FittingOfLabels(model, optimizer, learnt, problem.train, noise)
         assert isinstance(model, LogRatio)
         return Fitting(model, optimizer, learnt)
@@ -99,7 +113,9 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
     ) -> tuple[FittingOfRows | FittingOfLabels, Info]:
         return ascend(state, self.gradient, batch, rng)
 
-    def posterior(self, state: FittingOfRows | FittingOfLabels) -> LatentPosterior | BoundedPosterior:
+    def posterior(
+        self, state: FittingOfRows | FittingOfLabels
+    ) -> LatentPosterior | BoundedPosterior:
         if isinstance(state, FittingOfLabels):
             return BoundedPosterior(state.module, self.n_predict, self.elbo_value(state))
         return LatentPosterior(state.module)
@@ -107,6 +123,9 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
     @staticmethod
     @torch.no_grad()
     def elbo_value(state: FittingOfLabels) -> float:
-        """Of all training rows, in nats."""
-        terms = [state.module.elbo(part, noise) for part, noise in zip(parts(state.train), state.noise, strict=True)]
+        """ELBO of all training rows, in nats."""
+        terms = [
+            state.module.elbo(part, noise)
+            for part, noise in zip(parts(state.train), state.noise, strict=True)
+        ]
         return float(torch.stack([term["log_likelihood"] for term in terms]).sum() - terms[0]["kl"])

@@ -1,4 +1,4 @@
-"""Strategies with names beside the best plan: which keep the constraints, and which no other has beaten."""
+"""Named strategies next to the best plan: feasible ones and those that no other dominates."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ class Choice:
     verdict: str  # "kept", "beaten by <name>" or "breaks <constraint>"
 
 
-def judge(law: SumLaw, spends: Spends, offered: dict[str, Array], risk: float | None) -> list[Choice]:
-    """Of strategies [n] by name those that break a constraint are out, then those that another one beats: as much expected at
-    less risk, or more at no more.
+def judge(
+    law: SumLaw, spends: Spends, offered: dict[str, Array], risk: float | None
+) -> list[Choice]:
+    """Classify strategies [n] by name: infeasible ones first, then dominated ones.
 
-    Source: Gallego (2021), section 1.2.4, "a discrete set of s investment strategies"."""
+    A strategy that breaks a constraint is out.  A strategy is dominated if another has as
+    much expected sales at less risk, or more at no more risk.
+
+    Source: Gallego (2021), section 1.2.4, "a discrete set of s investment strategies".
+    """
     means = {name: law.mean(u) for name, u in offered.items()}
     sds = {name: law.sd(u) for name, u in offered.items()}
     broken = {name: spends.broken(u) for name, u in offered.items()}
@@ -33,7 +38,13 @@ def judge(law: SumLaw, spends: Spends, offered: dict[str, Array], risk: float | 
         if broken[name] is None and risk is not None and sd > risk * (1 + SLACK):
             broken[name] = "risk"
     left = [name for name in offered if broken[name] is None]
-    beaten = dict(zip(left, beaten_by([means[name] for name in left], [sds[name] for name in left]), strict=True))
+    beaten = dict(
+        zip(
+            left,
+            beaten_by([means[name] for name in left], [sds[name] for name in left]),
+            strict=True,
+        )
+    )
 
     def verdict(name: str) -> str:
         if broken[name] is not None:
@@ -46,10 +57,15 @@ def judge(law: SumLaw, spends: Spends, offered: dict[str, Array], risk: float | 
 
 def beaten_by(means: list[float], sds: list[float]) -> list[int | None]:
     """For each which other beats it, the one of most mean; None: none does.  Differences of rounding do not count."""
-    mean, sd = np.array(means), np.array(sds)
+    mean = np.array(means)
+    sd = np.array(sds)
     out: list[int | None] = []
     for i in range(len(mean)):
         close = SLACK * sd[i]
-        better = (mean >= mean[i] - close) & (sd <= sd[i] + close) & ((mean > mean[i] + close) | (sd < sd[i] - close))
+        better = (
+            (mean >= mean[i] - close)
+            & (sd <= sd[i] + close)
+            & ((mean > mean[i] + close) | (sd < sd[i] - close))
+        )
         out.append(int(np.where(better, mean, -np.inf).argmax()) if better.any() else None)
     return out

@@ -10,13 +10,23 @@ from components.maths.budget.sum_law import SumLaw
 
 
 def frontier(law: SumLaw, spends: Spends, points: int) -> list[Plan]:
-    """The safest plan, that of most expected sales, and between them the best at standard deviations an equal way apart.
+    """Pareto frontier: the safest plan, the plan with most expected sales, and plans between.
 
-    Raises Misfit (constraints that nothing satisfies), NumericalTrouble.
+    The plans between are the best at equally spaced standard deviations.
 
-    Source: Gallego (2021), section 1.2.4, "a continuum of Pareto optimal investment strategies"; Markowitz (1952)."""
-    safest, boldest = safest_plan(law, spends), best_plan(law, spends)
+    Raises:
+        Misfit: constraints that nothing satisfies.
+        NumericalTrouble: a plan is not solved.
+
+    Source: Gallego (2021), section 1.2.4, "a continuum of Pareto optimal investment
+    strategies"; Markowitz (1952).
+    """
+    safest = safest_plan(law, spends)
+    boldest = best_plan(law, spends)
     if points == 1 or boldest.sd - safest.sd <= 1e-9 * boldest.sd:
         return [boldest]
-    inner = [best_plan(law, spends, float(risk)) for risk in np.linspace(safest.sd, boldest.sd, points)[1:-1]]
+    inner = [
+        best_plan(law, spends, float(risk))
+        for risk in np.linspace(safest.sd, boldest.sd, points)[1:-1]
+    ]
     return [safest, *inner, boldest]

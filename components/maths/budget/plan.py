@@ -14,7 +14,9 @@ from components.maths.budget.sum_law import Array, SumLaw
 from components.trouble import Misfit, NumericalTrouble
 
 TOLERANCE = (
-    1e-6  # of what is gained, and of the standard deviation where nothing is spent: what a plan may fall short by
+    # of what is gained, and of the standard deviation where nothing is spent: what a plan may fall
+    # short by
+    1e-6
 )
 TIGHT = 1e-15  # of SLSQP, in the same units
 ROUNDS = 1000
@@ -22,7 +24,7 @@ ROUNDS = 1000
 
 @dataclass(frozen=True)
 class Plan:
-    """What to spend, and what is expected of it."""
+    """Spending plan and its expected result."""
 
     u: Array  # [n]
     mean: float  # E[Σ y]
@@ -30,7 +32,9 @@ class Plan:
     gap: float  # no plan is better by more, in the units of sales
 
 
-def best_plan(law: SumLaw, spends: Spends, risk: float | None = None, aversion: float = 0.0) -> Plan:
+def best_plan(
+    law: SumLaw, spends: Spends, risk: float | None = None, aversion: float = 0.0
+) -> Plan:
     """The u that makes E[Σ_h y_{t+h} | u] − λ sd[Σ_h y_{t+h} | u] largest over the constraints and sd ≤ σ (``risk``).
 
     A concave function over a convex set: a linear programme where neither λ nor σ counts, otherwise sequential quadratic
@@ -58,13 +62,17 @@ def best_plan(law: SumLaw, spends: Spends, risk: float | None = None, aversion: 
         return inner.effect - aversion * inner.slope(u) / (2 * inner.sd(u))
 
     if risk is None:
-        u, limit, eta = one.ascend(value, gradient, corner)[0], math.inf, 0.0
+        u = one.ascend(value, gradient, corner)[0]
+        limit = math.inf
+        eta = 0.0
     else:
         limit = (risk / one.sale) ** 2
         safest, _ = one.ascend(lambda u: -inner.variance(u), lambda u: -inner.slope(u), corner)
         if inner.variance(safest) > limit:
             least = math.sqrt(inner.variance(safest)) * one.sale
-            raise Misfit(f"dataset.budget.risk={risk:g}: no plan has a standard deviation below {least:.6g}; raise it")
+            raise Misfit(
+                f"dataset.budget.risk={risk:g}: no plan has a standard deviation below {least:.6g}; raise it"
+            )
         begin = _within(inner, safest, corner, limit)
         u, eta = one.ascend(value, gradient, begin, limit)
         u = _within(inner, safest, u, limit)  # what rounding left beyond it
@@ -78,13 +86,17 @@ def best_plan(law: SumLaw, spends: Spends, risk: float | None = None, aversion: 
 
 
 def safest_plan(law: SumLaw, spends: Spends) -> Plan:
-    """The u of least variance; its ``gap`` is that of the standard deviation.
+    """Plan u of least variance; its ``gap`` is for the standard deviation.
 
-    Raises Misfit: constraints that nothing satisfies."""
+    Raises:
+        Misfit: constraints that nothing satisfies.
+    """
     spends.check()
     one = _Scaled.of(law, spends)
     inner = one.law
-    u, _ = one.ascend(lambda u: -inner.variance(u), lambda u: -inner.slope(u), one.spends.best(np.zeros(law.size)))
+    u, _ = one.ascend(
+        lambda u: -inner.variance(u), lambda u: -inner.slope(u), one.spends.best(np.zeros(law.size))
+    )
     gap = one.gap(u, -inner.variance(u), -inner.slope(u), math.inf, 0.0) / (2 * inner.sd(u))
     return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
 
@@ -94,11 +106,15 @@ def _plan(law: SumLaw, u: Array, gap: float) -> Plan:
 
 
 def _within(law: SumLaw, safest: Array, u: Array, limit: float) -> Array:
-    """The last point on the way from the safest to u whose variance is no more than the limit, by halving."""
+    """Last point from the safest plan towards u with variance at most the limit, by halving."""
     low, high = (1.0, 1.0) if law.variance(u) <= limit else (0.0, 1.0)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if law.variance(safest + middle * (u - safest)) <= limit else (low, middle)
+        low, high = (
+            (middle, high)
+            if law.variance(safest + middle * (u - safest)) <= limit
+            else (low, middle)
+        )
     return safest + low * (u - safest)
 
 
@@ -127,14 +143,23 @@ class _Scaled:
         return cls(small, inner, unit, sale)
 
     def ascend(
-        self, value: Callable[[Array], float], gradient: Callable[[Array], Array], begin: Array, limit: float = math.inf
+        self,
+        value: Callable[[Array], float],
+        gradient: Callable[[Array], Array],
+        begin: Array,
+        limit: float = math.inf,
     ) -> tuple[Array, float]:
-        """Where the value is largest over the constraints and Var ≤ ``limit``, and the multiplier of the latter."""
-        A, b = self.spends.A, self.spends.b
+        """Maximiser over the constraints and Var ≤ ``limit``, and the multiplier of that limit."""
+        A = self.spends.A
+        b = self.spends.b
         inside = [{"type": "ineq", "fun": lambda u: b - A @ u, "jac": lambda u: -A}]
         if math.isfinite(limit):
             inside += [
-                {"type": "ineq", "fun": lambda u: limit - self.law.variance(u), "jac": lambda u: -self.law.slope(u)}
+                {
+                    "type": "ineq",
+                    "fun": lambda u: limit - self.law.variance(u),
+                    "jac": lambda u: -self.law.slope(u),
+                }
             ]
         found = minimize(
             lambda u: -value(u),
@@ -149,8 +174,10 @@ class _Scaled:
         return np.clip(found.x, self.spends.lower, self.spends.upper), eta
 
     def gap(self, u: Array, value: float, gradient: Array, limit: float, eta: float) -> float:
-        """By how much the best plan could be better than u, at most: a bound for every η, the best of which is looked for
-        where the one given does not do."""
+        """Upper bound on the improvement that the best plan can have over u.
+
+        It holds for every η; if the given η does not suffice, the best η is searched.
+        """
 
         def above(eta: float) -> float:
             tangent = gradient - eta * self.law.slope(u)
@@ -161,6 +188,9 @@ class _Scaled:
         if first <= TOLERANCE * (1 + abs(value)) or not math.isfinite(limit):
             return first
         found = minimize_scalar(
-            lambda log: above(math.exp(log)), bounds=(-16, 12), method="bounded", options={"xatol": 1e-9}
+            lambda log: above(math.exp(log)),
+            bounds=(-16, 12),
+            method="bounded",
+            options={"xatol": 1e-9},
         )
         return min(first, float(found.fun))

@@ -1,4 +1,4 @@
-"""What may be spent: bounds and linear constraints, each with a name that a refusal can give."""
+"""Feasible spends: bounds and named linear constraints, so that an error can name one."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ class Spends:
         """A u that makes value'u largest, a corner: linear programming.
 
         Raises NumericalTrouble."""
-        found = linprog(-value, A_ub=self.A, b_ub=self.b, bounds=self._bounds, method="highs-ds", options=EXACT)
+        found = linprog(
+            -value, A_ub=self.A, b_ub=self.b, bounds=self._bounds, method="highs-ds", options=EXACT
+        )
         if found.status != 0:
-            raise NumericalTrouble(f"no best corner of the constraints ({found.message})", "change dataset.budget")
+            raise NumericalTrouble(
+                f"no best corner of the constraints ({found.message})", "change dataset.budget"
+            )
         return np.clip(found.x, self.lower, self.upper)
 
     @property
@@ -54,7 +58,8 @@ class Spends:
 
     def check(self) -> None:
         """Raises Misfit, naming the constraint: nothing satisfies all of them."""
-        n, m = len(self.lower), len(self.b)
+        n = len(self.lower)
+        m = len(self.b)
         if (crossed := np.flatnonzero(self.lower > self.upper)).size:
             j = crossed[0]
             raise Misfit(
@@ -69,17 +74,29 @@ class Spends:
             raise Misfit(
                 f"dataset.budget.{conflict}: nothing satisfies it beside the other constraints; loosen one of them"
             )
-        least = linprog(np.ones(n), A_ub=rest.A, b_ub=rest.b, bounds=self._bounds, method="highs-ds", options=EXACT)
+        least = linprog(
+            np.ones(n),
+            A_ub=rest.A,
+            b_ub=rest.b,
+            bounds=self._bounds,
+            method="highs-ds",
+            options=EXACT,
+        )
         if least.fun > self.total * (1 + SLACK):
-            held = [name for name, dual in zip(rest.names, least.ineqlin.marginals, strict=True) if dual < -SLACK]
+            held = [
+                name
+                for name, dual in zip(rest.names, least.ineqlin.marginals, strict=True)
+                if dual < -SLACK
+            ]
             why = ", ".join(held) or "the least of each week"
             raise Misfit(
                 f"dataset.budget.total={self.total:g}: minimum spends ({why}) need {least.fun:g}; raise it, or lower them"
             )
 
     def _violated_constraint(self) -> str | None:
-        """Of rows that cannot all be kept, one that breaks where their breaches add up to least; None: they can."""
-        n, m = len(self.lower), len(self.b)
+        """Name of a constraint that is broken when total violation is least; None if all can hold."""
+        n = len(self.lower)
+        m = len(self.b)
         if m == 0:
             return None
         size = np.maximum(np.abs(self.A).max(1), 1e-300)

@@ -31,7 +31,13 @@ class SumLaw:
 
     @classmethod
     def of_draws(cls, base: Tensor, response: Tensor, noise_variance: Tensor) -> SumLaw:
-        """Of k weeks: base [S, k], response [S, k, n], variance of the sum of the noises [S]."""
+        """Law of the sum over k weeks from S draws.
+
+        Args:
+            base: [S, k].
+            response: [S, k, n].
+            noise_variance: variance of the sum of the noises [S].
+        """
         return cls(numbers(base.sum(1)), numbers(response.sum(1)), numbers(noise_variance))
 
     @property

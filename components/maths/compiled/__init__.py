@@ -1,1 +1,4 @@
-"""What has a compiled loop: weights, resampling, quantiles, normal numbers, a map; sooner where numba is installed."""
+"""Compiled loops: weights, resampling, quantiles, normal numbers and a map.
+
+They are faster if numba is installed.
+"""

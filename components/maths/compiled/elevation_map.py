@@ -57,7 +57,11 @@ def hills(sines: Six[V], cosines: Six[V]) -> V:
 def peaks(c: V, d: V, near: V, middle: V, third: V) -> V:
     """200(3(1 − c)² e^{−c²−(d+1)²} − 10(c/5 − c³ − d⁵) e^{−c²−d²} − ⅓ e^{third}), given the three exponentials."""
     d2 = d * d
-    return 600 * (1 - c) * (1 - c) * near - 2000 * (c / 5 - c * c * c - d2 * d2 * d) * middle - 200 / 3 * third
+    return (
+        600 * (1 - c) * (1 - c) * near
+        - 2000 * (c / 5 - c * c * c - d2 * d2 * d) * middle
+        - 200 / 3 * third
+    )
 
 
 compilable = (_double, _plus, multiples, hills, peaks)  # what a compiled map is made of as well
@@ -71,8 +75,10 @@ def elevation(a: Tensor, b: Tensor, dem: Dem) -> Tensor:
     both factors of the sum, cos(ψ_i qa), as in the code published with the thesis.
 
     Source: Boustati (2021), appendix D.3.4."""
-    c, d = PER_METRE * a, PER_METRE * b
-    c2, d2 = c * c, d * d
+    c = PER_METRE * a
+    d = PER_METRE * b
+    c2 = c * c
+    d2 = d * d
     sines, cosines = multiples(torch.sin(c), torch.cos(c))
     if dem != "as_released":
         _, cosines = multiples(torch.sin(d), torch.cos(d))

@@ -1,4 +1,4 @@
-"""Elementary functions without a branch, so that a compiler can work on several numbers at once."""
+"""Branch-free elementary functions that a compiler can vectorise."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ ROOT_2 = math.sqrt(2)
 def sin_cos_4(v: float) -> tuple[float, float]:
     """sin 4v, cos 4v for |v| ≤ π/4: error below 1e-12."""
     v2 = v * v
-    s = v * (1 - v2 / 6 * (1 - v2 / 20 * (1 - v2 / 42 * (1 - v2 / 72 * (1 - v2 / 110 * (1 - v2 / 156))))))
-    c = 1 - v2 / 2 * (1 - v2 / 12 * (1 - v2 / 30 * (1 - v2 / 56 * (1 - v2 / 90 * (1 - v2 / 132 * (1 - v2 / 182))))))
+    s = v * (
+        1 - v2 / 6 * (1 - v2 / 20 * (1 - v2 / 42 * (1 - v2 / 72 * (1 - v2 / 110 * (1 - v2 / 156)))))
+    )
+    c = 1 - v2 / 2 * (
+        1
+        - v2 / 12 * (1 - v2 / 30 * (1 - v2 / 56 * (1 - v2 / 90 * (1 - v2 / 132 * (1 - v2 / 182)))))
+    )
     s, c = 2 * s * c, 1 - 2 * s * s
     return 2 * s * c, 1 - 2 * s * s
 
@@ -37,17 +42,25 @@ def log_of(m: float, exponent: float) -> float:
 
 
 def exp_digamma(x: float) -> float:
-    """exp ψ(x) for x > 0: relative error below 1e-11.
+    """exp ψ(x) for x > 0, with relative error below 1e-11.
 
-    ψ(x) = ψ(x + 10) − Σ_{i<10} 1/(x + i), the terms taken in pairs over one denominator, and exp ψ(u + ½) by its series for
-    large u.  The exponential is that of a 1024th, squared ten times."""
+    ψ(x) = ψ(x + 10) − Σ_{i<10} 1/(x + i), with the terms taken in pairs over one
+    denominator, and exp ψ(u + ½) by its series for large u.  The exponential is computed
+    from the 1024th part of the argument, squared ten times.
+    """
     y = x * (x + 9)
-    a, b, c, d = y + 8, y + 14, y + 18, y + 20
-    ab, cd = a * b, c * d
+    a = y + 8
+    b = y + 14
+    c = y + 18
+    d = y + 20
+    ab = a * b
+    cd = c * d
     below = (2 * x + 9) * (ab * cd + y * ((a + b) * cd + (c + d) * ab)) / (y * ab * cd)
     u = x + 9.5
     w = 1 / (u * u)
-    above = u * (1 + w * (1 / 24 - w * (37 / 5760 - w * (10313 / 2903040 - w * (5509121 / 1393459200)))))
+    above = u * (
+        1 + w * (1 / 24 - w * (37 / 5760 - w * (10313 / 2903040 - w * (5509121 / 1393459200))))
+    )
     v = below * (-1 / 1024)
     e = 1 + v * (1 + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7))))))
     e *= e

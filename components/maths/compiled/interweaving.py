@@ -21,9 +21,24 @@ def log_prior(sigma: float, df: float, squares: float) -> float:
 
 
 def interweave(
-    F: Array, used: Array, start: Array, columns: Array, values: Array, owner: Array, df: Array, squares: Array, upper: Array,
-    left: Array, weights: Array, z: Array, u: Array, sigma: Array, states: Array, D: Array, moved: Array,
-) -> None:  # fmt: skip
+    F: Array,
+    used: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    owner: Array,
+    df: Array,
+    squares: Array,
+    upper: Array,
+    left: Array,
+    weights: Array,
+    z: Array,
+    u: Array,
+    sigma: Array,
+    states: Array,
+    D: Array,
+    moved: Array,
+) -> None:
     """σ [S] and states [n, d] of one chain after the second draw, in their arrays."""
     n, d = states.shape
     for j in range(1, len(sigma)):
@@ -36,9 +51,11 @@ def interweave(
             for i in range(d):
                 if owner[i] == j:
                     D[t + 1, i] += (states[t + 1, i] - moved[i]) / now
-        a, b = 0.0, 0.0
+        a = 0.0
+        b = 0.0
         for t in range(n):
-            answer, told = 0.0, 0.0
+            answer = 0.0
+            told = 0.0
             for i in used:
                 answer += F[t, i] * D[t, i]
                 told += F[t, i] * states[t, i]
@@ -59,15 +76,46 @@ compilable = (product, log_prior, interweave)
 
 
 def _chains(
-    F: Array, used: Array, start: Array, columns: Array, values: Array, owner: Array, df: Array, squares: Array, upper: Array,
-    left: Array, weights: Array, z: Array, u: Array, sigma: Array, alpha: Array,
-) -> None:  # fmt: skip
+    F: Array,
+    used: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    owner: Array,
+    df: Array,
+    squares: Array,
+    upper: Array,
+    left: Array,
+    weights: Array,
+    z: Array,
+    u: Array,
+    sigma: Array,
+    alpha: Array,
+) -> None:
     C, n, d = alpha.shape
-    D, moved = np.empty((n, d)), np.empty(d)
+    D = np.empty((n, d))
+    moved = np.empty(d)
     for c in range(C):
         w = weights[c % len(weights)]
-        interweave(F, used, start, columns, values[c], owner, df, squares, upper, left[c], w, z[c], u[c], sigma[c], alpha[c],
-                   D, moved)  # fmt: skip
+        interweave(
+            F,
+            used,
+            start,
+            columns,
+            values[c],
+            owner,
+            df,
+            squares,
+            upper,
+            left[c],
+            w,
+            z[c],
+            u[c],
+            sigma[c],
+            alpha[c],
+            D,
+            moved,
+        )
 
 
 @cache
@@ -76,18 +124,40 @@ def _loop() -> Callable[..., None]:
 
 
 def draw(
-    layout: StateLayout, G: Tensor, owner: tuple[int, ...], prior: Tensor, left: Tensor, weights: Tensor, z: Tensor, u: Tensor,
-    sigma: Tensor, alpha: Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """(σ [C, S], α [C, n, d]) after the second draw, on the CPU; ``owner`` says whose the noise of each state is (0: nobody's),
-    ``prior`` [3, S] df, df guess² and upper.
+    layout: StateLayout,
+    G: Tensor,
+    owner: tuple[int, ...],
+    prior: Tensor,
+    left: Tensor,
+    weights: Tensor,
+    z: Tensor,
+    u: Tensor,
+    sigma: Tensor,
+    alpha: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Second draw of (σ [C, S], α [C, n, d]), on the CPU.
+
+    Args:
+        owner: index of the scale that owns the noise of each state (0: no owner).
+        prior: [3, S] df, df guess² and upper.
 
     Raises:
         ImportError: numba is not installed.
     """
-    sigma, alpha = sigma.clone(), alpha.clone(memory_format=torch.contiguous_format)
+    sigma = sigma.clone()
+    alpha = alpha.clone(memory_format=torch.contiguous_format)
     used = (layout.F != 0).any(0).nonzero().flatten()
-    rows = (whole(layout.rows.start), whole(layout.rows.columns), layout.rows.numbers(G).contiguous().numpy())
+    rows = (
+        whole(layout.rows.start),
+        whole(layout.rows.columns),
+        layout.rows.numbers(G).contiguous().numpy(),
+    )
     known = (*prior.unbind(), left, weights, z, u, sigma, alpha)
-    _loop()(layout.F.numpy(), used.numpy(), *rows, whole(owner), *(x.contiguous().numpy() for x in known))
+    _loop()(
+        layout.F.numpy(),
+        used.numpy(),
+        *rows,
+        whole(owner),
+        *(x.contiguous().numpy() for x in known),
+    )
     return sigma, alpha

@@ -1,4 +1,4 @@
-"""What can be compiled here."""
+"""Compilation of loops with numba, and its cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 
 @cache
 def available() -> bool:
-    """Whether numba is installed."""
+    """True if numba is installed."""
     try:
         import numba  # noqa: F401
     except ImportError:
@@ -29,12 +29,15 @@ def available() -> bool:
 
 
 def serve(x: Tensor) -> bool:
-    """Whether compiled loops can work on a tensor: it lies on the CPU, and numba is installed."""
+    """True if compiled loops can process a tensor: it is on the CPU, and numba is installed."""
     return x.device.type == "cpu" and available()
 
 
 def compile_loop(
-    loop: Callable[P, None], parts: Sequence[Callable[..., Any]] = (), fast: bool = False, inline: bool = False
+    loop: Callable[P, None],
+    parts: Sequence[Callable[..., Any]] = (),
+    fast: bool = False,
+    inline: bool = False,
 ) -> Callable[P, None]:
     """A function of arrays and numbers, and the functions that it calls, compiled; at its first call ever on a machine, in
     seconds.
@@ -61,10 +64,12 @@ def compile_loop(
 
 @cache
 def _cache_folder(beside: Path) -> Path | None:
-    """Where what was compiled is kept for later runs, a folder for each state of these sources and of those beside the
-    loop; None: nowhere can be written.
+    """Cache folder for compiled loops; None if no folder is writable.
 
-    numba itself looks at the file of the outermost function alone, which calls those of others."""
+    There is a folder for each state of these sources and of the sources next to the loop.
+    numba itself checks only the file of the outermost function, which calls functions in
+    other files.
+    """
     sources = hashlib.sha256()
     for place in sorted({Path(__file__).parent, beside}):
         for source in sorted(place.glob("*.py")):

@@ -14,8 +14,10 @@ from torch import Tensor
 from components.maths.compiled.functions import log_of, sin_cos_4
 from components.maths.compiled.loops import Array, compile_loop
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: what the counter goes on by
-FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+# 2⁶⁴ over the golden ratio, odd: what the counter goes on by
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
 # Of a signed number and one of these numba would make a float.
 TWO, S11, S27, S30, S31 = (np.uint64(k) for k in (2, 11, 27, 30, 31))
 STEP = 2.0**-53
@@ -51,7 +53,8 @@ def _pairs(u: Array, exponents: Array, turns: Array, first: Array, second: Array
     for i in range(len(u)):
         radius = math.sqrt(-2 * log_of(u[i], exponents[i]))
         sine, cosine = sin_cos_4((turns[i] - 0.5) * (math.pi / 2))
-        first[i], second[i] = radius * cosine, radius * sine
+        first[i] = radius * cosine
+        second[i] = radius * sine
 
 
 def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns: Array) -> None:
@@ -60,7 +63,13 @@ def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns
         m = min(BLOCK, half - start)
         _uniforms(seed, np.uint64(start), u[:m], turns[:m])
         _split(bits[:m], exponents[:m])
-        _pairs(u[:m], exponents[:m], turns[:m], z[start : start + m], z[half + start : half + start + m])
+        _pairs(
+            u[:m],
+            exponents[:m],
+            turns[:m],
+            z[start : start + m],
+            z[half + start : half + start + m],
+        )
 
 
 @cache
@@ -93,11 +102,14 @@ def uniforms(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return u
 
 
-def standard_normals(shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
-    """Independent standard normal numbers on the CPU, of a seed drawn from the generator; computed in float64 whatever their
-    type, so that both types have the same numbers.
+def standard_normals(
+    shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype
+) -> Tensor:
+    """Independent standard normal numbers on the CPU, from a seed drawn from the generator.
 
-    With pairs i, cos and sin parts in the first and in the second half of memory: z = √(−2 log u_i) (cos, sin)(2π(v_i − ½)).
+    They are computed in float64 for either type, so that both types have the same numbers.
+    With pairs i, cos and sin parts in the first and in the second half of memory:
+    z = √(−2 log u_i) (cos, sin)(2π(v_i − ½)).
 
     Raises:
         ImportError: numba is not installed.
@@ -106,6 +118,8 @@ def standard_normals(shape: tuple[int, ...], generator: torch.Generator, dtype: 
     """
     n = math.prod(shape)
     z = torch.empty(n + n % 2, dtype=dtype)
-    u, exponents, turns = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    u = np.empty(BLOCK)
+    exponents = np.empty(BLOCK)
+    turns = np.empty(BLOCK)
     _loop()(_seed(generator), z.numpy(), u, u.view(np.int64), exponents, turns)
     return z[:n].view(shape)

@@ -14,15 +14,25 @@ from components.maths.compiled.loops import Array, compile_loop
 
 
 def _cumulate(weights: Array, edges: Array) -> float:
-    """Cumulated sums of a row, four quarters at once: an addition waits for the last, four sums not for each other."""
+    """Cumulative sums of a row, in four interleaved quarters.
+
+    An addition waits for the previous one; four independent sums do not wait for each
+    other.
+    """
     quarter = len(weights) // 4
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    fourth = 0.0
     for i in range(quarter):
         first += weights[i]
         second += weights[quarter + i]
         third += weights[2 * quarter + i]
         fourth += weights[3 * quarter + i]
-        edges[i], edges[quarter + i], edges[2 * quarter + i], edges[3 * quarter + i] = first, second, third, fourth
+        edges[i] = first
+        edges[quarter + i] = second
+        edges[2 * quarter + i] = third
+        edges[3 * quarter + i] = fourth
     second += first
     third += second
     for i in range(quarter):
@@ -44,7 +54,8 @@ def _count(weights: Array, u: Array, counts: Array) -> None:
         scale = n / total
         for i in range(n):  # how many points lie below
             below = min(n, np.int64(math.ceil(edges[i] * scale - u[r])))
-            counts[r, i] = n if edges[i] == total else below  # where no weight is left, whatever the rounding
+            # where no weight is left, whatever the rounding
+            counts[r, i] = n if edges[i] == total else below
         for i in range(n - 1, 0, -1):
             counts[r, i] -= counts[r, i - 1]
 
@@ -54,8 +65,10 @@ def _repeat(values: Array, counts: Array, repeated: Array) -> None:
     for r in range(systems):
         place = r * n
         for i in range(n):
-            value, end = values[r, i], place + counts[r, i]
-            repeated[place] = repeated[place + 1] = value  # without a branch: what is too much is written over
+            value = values[r, i]
+            end = place + counts[r, i]
+            # without a branch: what is too much is written over
+            repeated[place] = repeated[place + 1] = value
             place += 2
             while place < end:
                 repeated[place] = value

@@ -13,9 +13,11 @@ from components.maths.compiled.loops import Array, compile_loop
 
 def _below(points: Array, edges: Array, found: Array) -> None:
     """Either the next point or the next edge is passed, without a branch."""
-    many, n = points.shape[1], edges.shape[1]
+    many = points.shape[1]
+    n = edges.shape[1]
     for r in range(len(points)):
-        i, j = 0, 0
+        i = 0
+        j = 0
         while i < many and j < n:
             found[r, j] = i
             less = points[r, i] < edges[r, j]

@@ -10,14 +10,17 @@ import numpy as np
 
 from components.maths.compiled.loops import Array, compile_loop
 
-BINS = 128  # so many that few values share one with a rank, so few that their counts stay in the nearest memory
+# so many that few values share one with a rank, so few that their counts stay in the nearest memory
+BINS = 128
 SAMPLE = 64  # values of a row that say where its bins lie
 
 
 def _select(v: Array, low: int, high: int, k: int) -> None:
     """Orders v[low … high] in place so far that v[k] is where a sort would put it, none greater before, none less after it."""
     while low < high:
-        pivot, i, j = v[(low + high) // 2], low, high
+        pivot = v[(low + high) // 2]
+        i = low
+        j = high
         while i <= j:
             while v[i] < pivot:
                 i += 1
@@ -37,9 +40,12 @@ def _select(v: Array, low: int, high: int, k: int) -> None:
 
 def _bins(x: Array, m: int, places: Array) -> None:
     """The bin of every value of a row: three standard deviations to either side of its mean, both of a sample of it."""
-    n, last = x.shape[1], BINS - 1.0
+    n = x.shape[1]
+    last = BINS - 1.0
     stride = max(1, n // SAMPLE)
-    total, squares, seen = 0.0, 0.0, 0
+    total = 0.0
+    squares = 0.0
+    seen = 0
     for i in range(0, n, stride):
         total += x[m, i]
         seen += 1
@@ -50,7 +56,8 @@ def _bins(x: Array, m: int, places: Array) -> None:
     if not (sd > 0 and math.isfinite(sd)):
         places[:] = 0
         return
-    scale, low = BINS / (6 * sd), centre - 3 * sd
+    scale = BINS / (6 * sd)
+    low = centre - 3 * sd
     for i in range(n):
         places[i] = np.uint8(min(max((x[m, i] - low) * scale, 0.0), last))
 
@@ -71,16 +78,22 @@ def _count(places: Array, parts: Array, counts: Array) -> None:
 
 
 def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
-    n, many = x.shape[1], len(ranks)
-    places, held = np.empty(n, np.uint8), np.empty(many, np.int64)
-    parts, counts = np.empty((4, 256), np.int64), np.empty(256, np.int64)  # as many as a place can be
+    n = x.shape[1]
+    many = len(ranks)
+    places = np.empty(n, np.uint8)
+    held = np.empty(many, np.int64)
+    parts = np.empty((4, 256), np.int64)
+    counts = np.empty(256, np.int64)  # as many as a place can be
     near = np.empty(n + 1, x.dtype)
     for m in range(len(x)):
         _bins(x, m, places)
         _count(places, parts, counts)
-        below, kept, r = 0, 0, 0
+        below = 0
+        kept = 0
+        r = 0
         for b in range(len(counts)):
-            first, own = r, counts[b]
+            first = r
+            own = counts[b]
             while r < many and ranks[r] < below + own:
                 held[r] = ranks[r] - below + kept
                 r += 1

@@ -51,7 +51,8 @@ def predict_covariance(
         for j in range(d):
             X[i, j] = 0.0
         for k in range(start[i], start[i + 1]):
-            value, column = values[k], columns[k]
+            value = values[k]
+            column = columns[k]
             for j in range(d):
                 X[i, j] += value * P[column, j]
     for i in range(d):
@@ -66,20 +67,42 @@ def predict_covariance(
 
 
 def forwards(
-    y: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, scale: Array, noise: Array, first: Array, shocks: Array, errors: Array,
-    P: Array, X: Array, vectors: Array, gains: Array, scaled: Array,
-) -> None:  # fmt: skip
+    y: Array,
+    seen: Array,
+    F: Array,
+    used: Array,
+    mean: Array,
+    sd: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    noisy: Array,
+    scale: Array,
+    noise: Array,
+    first: Array,
+    shocks: Array,
+    errors: Array,
+    P: Array,
+    X: Array,
+    vectors: Array,
+    gains: Array,
+    scaled: Array,
+) -> None:
     """The filter of y less the observations that are drawn on the way: gains K [n, d] and v/f [n]."""
     n, d = F.shape
-    a, plus, M, moved = vectors[0], vectors[1], vectors[2], vectors[3]
+    a = vectors[0]
+    plus = vectors[1]
+    M = vectors[2]
+    moved = vectors[3]
     for i in range(d):
-        a[i], plus[i] = mean[i], sd[i] * first[i]
+        a[i] = mean[i]
+        plus[i] = sd[i] * first[i]
         for j in range(d):
             P[i, j] = sd[i] * sd[i] if i == j else 0.0
     for t in range(n):
         if seen[t]:
-            signal, told = 0.0, 0.0
+            signal = 0.0
+            told = 0.0
             for i in used:
                 signal += F[t, i] * plus[i]
                 told += F[t, i] * a[i]
@@ -108,12 +131,22 @@ def forwards(
 
 
 def backwards(
-    seen: Array, F: Array, used: Array, start: Array, columns: Array, values: Array, noisy: Array,
-    vectors: Array, gains: Array, scaled: Array, pulls: Array,
-) -> None:  # fmt: skip
+    seen: Array,
+    F: Array,
+    used: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    noisy: Array,
+    vectors: Array,
+    gains: Array,
+    scaled: Array,
+    pulls: Array,
+) -> None:
     """r_0, which is left in ``vectors[0]``, and r_t of the noisy states [n − 1, k]."""
     n, d = F.shape
-    r, moved = vectors[0], vectors[3]
+    r = vectors[0]
+    moved = vectors[3]
     for i in range(d):
         r[i] = 0.0
     for t in range(n - 1, -1, -1):
@@ -137,9 +170,20 @@ def backwards(
 
 
 def states(
-    mean: Array, sd: Array, start: Array, columns: Array, values: Array, noisy: Array, scale: Array,
-    first: Array, shocks: Array, vectors: Array, pulls: Array, alpha: Array, eta: Array,
-) -> None:  # fmt: skip
+    mean: Array,
+    sd: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    noisy: Array,
+    scale: Array,
+    first: Array,
+    shocks: Array,
+    vectors: Array,
+    pulls: Array,
+    alpha: Array,
+    eta: Array,
+) -> None:
     """α [n, d] and its noise [n − 1, k]."""
     n, d = alpha.shape
     r = vectors[0]
@@ -152,22 +196,81 @@ def states(
             alpha[t + 1, noisy[k]] += eta[t, k]
 
 
-compilable = (product, foretold, condition_covariance, predict_covariance, forwards, backwards, states)
+compilable = (
+    product,
+    foretold,
+    condition_covariance,
+    predict_covariance,
+    forwards,
+    backwards,
+    states,
+)
 
 
 def _chains(
-    y: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, scale: Array, noise: Array, first: Array, shocks: Array, errors: Array, alpha: Array, eta: Array,
-) -> None:  # fmt: skip
+    y: Array,
+    seen: Array,
+    F: Array,
+    used: Array,
+    mean: Array,
+    sd: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    noisy: Array,
+    scale: Array,
+    noise: Array,
+    first: Array,
+    shocks: Array,
+    errors: Array,
+    alpha: Array,
+    eta: Array,
+) -> None:
     C, n, d = alpha.shape
-    P, X, vectors = np.empty((d, d)), np.empty((d, d)), np.empty((4, d))
-    gains, scaled, pulls = np.empty((n, d)), np.empty(n), np.empty((n, len(noisy)))
+    P = np.empty((d, d))
+    X = np.empty((d, d))
+    vectors = np.empty((4, d))
+    gains = np.empty((n, d))
+    scaled = np.empty(n)
+    pulls = np.empty((n, len(noisy)))
     for c in range(C):
-        forwards(y[c], seen, F, used, mean, sd, start, columns, values[c], noisy, scale[c], noise[c],
-                 first[c], shocks[c], errors[c], P, X, vectors, gains, scaled)  # fmt: skip
+        forwards(
+            y[c],
+            seen,
+            F,
+            used,
+            mean,
+            sd,
+            start,
+            columns,
+            values[c],
+            noisy,
+            scale[c],
+            noise[c],
+            first[c],
+            shocks[c],
+            errors[c],
+            P,
+            X,
+            vectors,
+            gains,
+            scaled,
+        )
         backwards(seen, F, used, start, columns, values[c], noisy, vectors, gains, scaled, pulls)
         states(
-            mean, sd, start, columns, values[c], noisy, scale[c], first[c], shocks[c], vectors, pulls, alpha[c], eta[c]
+            mean,
+            sd,
+            start,
+            columns,
+            values[c],
+            noisy,
+            scale[c],
+            first[c],
+            shocks[c],
+            vectors,
+            pulls,
+            alpha[c],
+            eta[c],
         )
 
 
@@ -185,18 +288,24 @@ def whole(numbers: tuple[int, ...]) -> Array:
 def simulate_states(
     layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
 ) -> tuple[Tensor, Tensor]:
-    """What ``maths.series.simulation_smoother.simulate_states`` draws, on the CPU.
+    """Compiled ``maths.series.simulation_smoother.simulate_states``, on the CPU.
 
     Raises:
         ImportError: numba is not installed.
     """
     n, d = layout.F.shape
-    alpha, eta = y.new_empty(len(y), n, d), y.new_empty(len(y), n - 1, len(layout.noisy))
+    alpha = y.new_empty(len(y), n, d)
+    eta = y.new_empty(len(y), n - 1, len(layout.noisy))
     used = (layout.F != 0).any(0).nonzero().flatten()
     values = layout.rows.numbers(G)
     arrays = (y, layout.seen, layout.F, used, layout.mean, layout.sd)
     drawn = (scale, noise, numbers.first, numbers.states, numbers.observations, alpha, eta)
     rows = (whole(layout.rows.start), whole(layout.rows.columns))
-    _loop()(*(x.contiguous().numpy() for x in arrays), *rows, values.contiguous().numpy(), whole(layout.noisy),
-            *(x.contiguous().numpy() for x in drawn))  # fmt: skip
+    _loop()(
+        *(x.contiguous().numpy() for x in arrays),
+        *rows,
+        values.contiguous().numpy(),
+        whole(layout.noisy),
+        *(x.contiguous().numpy() for x in drawn),
+    )
     return alpha, eta

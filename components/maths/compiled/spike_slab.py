@@ -17,7 +17,8 @@ from components.maths.conditionals.truncated_gamma import variance_of
 
 def sweep(M: Array, k: int, within: bool, row: Array) -> None:
     """M with column k brought among the regressors, or taken from among them where it is ``within``."""
-    q, pivot = len(M), M[k, k]
+    q = len(M)
+    pivot = M[k, k]
     for i in range(q):
         row[i] = M[k, i]
     for i in range(q):
@@ -30,22 +31,36 @@ def sweep(M: Array, k: int, within: bool, row: Array) -> None:
     M[k, k] = -(1 / pivot)
 
 
-def is_included(M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigma: float, u: float) -> bool:
-    """Whether column k is in, now; σ is ``sigma``, or where that is 0 summed out."""
+def is_included(
+    M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigma: float, u: float
+) -> bool:
+    """True if the draw includes column k.
+
+    σ is ``sigma``, or is summed out if that is 0.
+    """
     p = len(E)
-    d, e, h, S = M[k, k], E[k, k], M[k, p], M[p, p]
-    inside, outside = S, S
+    d = M[k, k]
+    e = E[k, k]
+    h = M[k, p]
+    S = M[p, p]
+    inside = S
+    outside = S
     if within:
-        d, e = -(1 / d), -(1 / e)
+        d = -(1 / d)
+        e = -(1 / e)
         outside = S + h * h * d
     else:
         inside = S - h * h / d
-    told = a * math.log(inside / outside) if sigma == 0.0 else (inside - outside) / (2 * sigma * sigma)
+    told = (
+        a * math.log(inside / outside) if sigma == 0.0 else (inside - outside) / (2 * sigma * sigma)
+    )
     odds = logit + 0.5 * math.log(e / d) - told
     return u < 1 / (math.exp(-odds) + 1)
 
 
-def init_sweep(A: Array, b: Array, corner: float, omega: Array, gamma: Array, M: Array, E: Array, row: Array) -> None:
+def init_sweep(
+    A: Array, b: Array, corner: float, omega: Array, gamma: Array, M: Array, E: Array, row: Array
+) -> None:
     """M and E, swept by γ."""
     p = len(b)
     for i in range(p):
@@ -62,9 +77,25 @@ def init_sweep(A: Array, b: Array, corner: float, omega: Array, gamma: Array, M:
 
 
 def regression(
-    A: Array, b: Array, c: float, omega: Array, logit: Array, squares: float, a: float, upper: float, u: Array, turn: float,
-    g: Array, z: Array, gamma: Array, beta: Array, M: Array, E: Array, row: Array, was: Array,
-) -> float:  # fmt: skip
+    A: Array,
+    b: Array,
+    c: float,
+    omega: Array,
+    logit: Array,
+    squares: float,
+    a: float,
+    upper: float,
+    u: Array,
+    turn: float,
+    g: Array,
+    z: Array,
+    gamma: Array,
+    beta: Array,
+    M: Array,
+    E: Array,
+    row: Array,
+    was: Array,
+) -> float:
     """σ; γ and β are left in their arrays."""
     p = len(b)
     init_sweep(A, b, c + squares, omega, gamma, M, E, row)
@@ -81,7 +112,15 @@ def regression(
 
 
 def scan(
-    M: Array, E: Array, logit: Array, a: float, sigma: float, u: Array, turn: float, gamma: Array, row: Array
+    M: Array,
+    E: Array,
+    logit: Array,
+    a: float,
+    sigma: float,
+    u: Array,
+    turn: float,
+    gamma: Array,
+    row: Array,
 ) -> None:
     """γ after one scan, and M and E swept by it."""
     p = len(gamma)
@@ -113,27 +152,80 @@ def coefficients(M: Array, sigma: float, z: Array, gamma: Array, beta: Array, ro
 
 
 def update_given_sigma(
-    A: Array, b: Array, omega: Array, logit: Array, sigma: float, u: Array, turn: float, z: Array, gamma: Array, beta: Array,
-    M: Array, E: Array, row: Array,
-) -> None:  # fmt: skip
+    A: Array,
+    b: Array,
+    omega: Array,
+    logit: Array,
+    sigma: float,
+    u: Array,
+    turn: float,
+    z: Array,
+    gamma: Array,
+    beta: Array,
+    M: Array,
+    E: Array,
+    row: Array,
+) -> None:
     """γ and β of a known σ, left in their arrays."""
     init_sweep(A, b, 0.0, omega, gamma, M, E, row)
     scan(M, E, logit, 0.0, sigma, u, turn, gamma, row)
     coefficients(M, sigma, z, gamma, beta, row)
 
 
-compilable = (*truncated_gamma.compilable, sweep, is_included, init_sweep, scan, coefficients, regression)
+compilable = (
+    *truncated_gamma.compilable,
+    sweep,
+    is_included,
+    init_sweep,
+    scan,
+    coefficients,
+    regression,
+)
 
 
 def _chains(
-    A: Array, b: Array, c: Array, omega: Array, logit: Array, squares: float, a: float, upper: float, u: Array, turn: Array,
-    g: Array, z: Array, gamma: Array, sigma: Array, beta: Array,
-) -> None:  # fmt: skip
+    A: Array,
+    b: Array,
+    c: Array,
+    omega: Array,
+    logit: Array,
+    squares: float,
+    a: float,
+    upper: float,
+    u: Array,
+    turn: Array,
+    g: Array,
+    z: Array,
+    gamma: Array,
+    sigma: Array,
+    beta: Array,
+) -> None:
     C, p = b.shape
-    M, E, row, was = np.empty((p + 1, p + 1)), np.empty((p, p)), np.empty(p + 1), np.empty(p, dtype=np.bool_)
+    M = np.empty((p + 1, p + 1))
+    E = np.empty((p, p))
+    row = np.empty(p + 1)
+    was = np.empty(p, dtype=np.bool_)
     for i in range(C):
-        sigma[i] = regression(A[i], b[i], c[i], omega, logit, squares, a, upper, u[i], turn[i],
-                              g[i], z[i], gamma[i], beta[i], M, E, row, was)  # fmt: skip
+        sigma[i] = regression(
+            A[i],
+            b[i],
+            c[i],
+            omega,
+            logit,
+            squares,
+            a,
+            upper,
+            u[i],
+            turn[i],
+            g[i],
+            z[i],
+            gamma[i],
+            beta[i],
+            M,
+            E,
+            row,
+            was,
+        )
 
 
 @cache
@@ -144,15 +236,22 @@ def _loop() -> Callable[..., None]:
 def draw(
     prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What ``maths.conditionals.spike_slab.draw`` draws, on the CPU.
+    """Compiled ``maths.conditionals.spike_slab.draw``, on the CPU.
 
     Raises:
         ImportError: numba is not installed.
     """
     C, p = b.shape
-    gamma, sigma, beta = gamma.clone(), b.new_empty(C), b.new_empty(C, p)
+    gamma = gamma.clone()
+    sigma = b.new_empty(C)
+    beta = b.new_empty(C, p)
     known = (A.expand(C, p, p), b, c, prior.precision, prior.logit)
     drawn = (numbers.u, numbers.turn, numbers.g, numbers.z, gamma, sigma, beta)
-    _loop()(*(x.contiguous().numpy() for x in known), prior.squares, prior.shape(n), prior.upper,
-            *(x.contiguous().numpy() for x in drawn))  # fmt: skip
+    _loop()(
+        *(x.contiguous().numpy() for x in known),
+        prior.squares,
+        prior.shape(n),
+        prior.upper,
+        *(x.contiguous().numpy() for x in drawn),
+    )
     return gamma, sigma, beta

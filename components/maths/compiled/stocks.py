@@ -23,7 +23,8 @@ def fading(flow: Array, kept: float, s: Array) -> None:
     s[0] = 0.0
     for t in range(1, n):
         s[t] = flow[t - 1]
-    width, power = 1, kept
+    width = 1
+    power = kept
     while width < n:
         for t in range(n - 1, width - 1, -1):
             s[t] += power * s[t - width]
@@ -42,9 +43,21 @@ def _grow(flow: Array, kept: Array, out: Array) -> None:
 
 
 def evidence(
-    columns: Array, flow: Array, fades: Array, kept: float, weights: Array, left: Array, omega: Array, gamma: Array,
-    sigma: float, V: Array, A: Array, b: Array, s: Array, on: Array,
-) -> float:  # fmt: skip
+    columns: Array,
+    flow: Array,
+    fades: Array,
+    kept: float,
+    weights: Array,
+    left: Array,
+    omega: Array,
+    gamma: Array,
+    sigma: float,
+    V: Array,
+    A: Array,
+    b: Array,
+    s: Array,
+    on: Array,
+) -> float:
     """log p(e | γ, σ) of one chain up to a constant, β summed out: columns that are in and fade are stocks with φ ``kept``."""
     p, n = columns.shape
     k = 0
@@ -82,17 +95,36 @@ def evidence(
 
 
 def slice_one(
-    columns: Array, flow: Array, fades: Array, weights: Array, left: Array, omega: Array, gamma: Array, sigma: float,
-    precision: float, pull: float, x: float, low: float, high: float, seed: Any,
-    V: Array, A: Array, b: Array, s: Array, on: Array,
-) -> float:  # fmt: skip
+    columns: Array,
+    flow: Array,
+    fades: Array,
+    weights: Array,
+    left: Array,
+    omega: Array,
+    gamma: Array,
+    sigma: float,
+    precision: float,
+    pull: float,
+    x: float,
+    low: float,
+    high: float,
+    seed: Any,
+    V: Array,
+    A: Array,
+    b: Array,
+    s: Array,
+    on: Array,
+) -> float:
     """φ of one chain."""
     value = evidence(columns, flow, fades, x, weights, left, omega, gamma, sigma, V, A, b, s, on)
     level = value + (pull - 0.5 * precision * x) * x + math.log(counter_uniform(seed, 0))
-    below, above = low, high
+    below = low
+    above = high
     for k in range(1, MOST + 1):
         point = below + (above - below) * counter_uniform(seed, k)
-        value = evidence(columns, flow, fades, point, weights, left, omega, gamma, sigma, V, A, b, s, on)
+        value = evidence(
+            columns, flow, fades, point, weights, left, omega, gamma, sigma, V, A, b, s, on
+        )
         if value + (pull - 0.5 * precision * point) * point >= level:
             return point
         if point < x:
@@ -106,15 +138,51 @@ compilable = (mixed, counter_uniform, fading, evidence, slice_one)
 
 
 def _slice(
-    columns: Array, flow: Array, fades: Array, weights: Array, left: Array, omega: Array, gamma: Array, sigma: Array,
-    precision: Array, pull: Array, x: Array, low: float, high: float, seeds: Array, found: Array,
-) -> None:  # fmt: skip
+    columns: Array,
+    flow: Array,
+    fades: Array,
+    weights: Array,
+    left: Array,
+    omega: Array,
+    gamma: Array,
+    sigma: Array,
+    precision: Array,
+    pull: Array,
+    x: Array,
+    low: float,
+    high: float,
+    seeds: Array,
+    found: Array,
+) -> None:
     C, p, n = columns.shape
-    V, A, b, s, on = np.empty((n, p)), np.empty((p, p)), np.empty(p), np.empty(n), np.empty(p, dtype=np.int64)
+    V = np.empty((n, p))
+    A = np.empty((p, p))
+    b = np.empty(p)
+    s = np.empty(n)
+    on = np.empty(p, dtype=np.int64)
     for c in range(C):
         w = weights[c % len(weights)]
-        found[c] = slice_one(columns[c], flow, fades, w, left[c], omega, gamma[c], sigma[c], precision[c], pull[c], x[c],
-                             low, high, seeds[c], V, A, b, s, on)  # fmt: skip
+        found[c] = slice_one(
+            columns[c],
+            flow,
+            fades,
+            w,
+            left[c],
+            omega,
+            gamma[c],
+            sigma[c],
+            precision[c],
+            pull[c],
+            x[c],
+            low,
+            high,
+            seeds[c],
+            V,
+            A,
+            b,
+            s,
+            on,
+        )
 
 
 @cache
@@ -128,7 +196,9 @@ def _slicing() -> Callable[..., None]:
 
 
 def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
-    """What ``maths.series.stocks.accumulate_stock`` has, of flows [n, k] and φ [C, k] on the CPU; [C, n, k].
+    """Compiled ``maths.series.stocks.accumulate_stock`` [C, n, k], on the CPU.
+
+    The flows are [n, k] and φ is [C, k].
 
     Raises:
         ImportError: numba is not installed.
@@ -139,12 +209,26 @@ def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
 
 
 def slice_sample(
-    columns: Tensor, flow: Tensor, fades: Tensor, weights: Tensor, left: Tensor, omega: Tensor, gamma: Tensor,
-    sigma: Tensor, precision: Tensor, pull: Tensor, x: Tensor, low: float, high: float, generator: torch.Generator,
-) -> Tensor:  # fmt: skip
-    """What ``maths.conditionals.slice_sampling.slice_sample`` draws of φ [C] on the CPU, where the log density is a normal's,
-    (pull − ½ precision φ) φ, and what observations e [C, n], weighed [C or 1, n], say, β summed out: those columns
-    [C, p, n] that ``fades`` [p] names are stocks of flows [p, n].
+    columns: Tensor,
+    flow: Tensor,
+    fades: Tensor,
+    weights: Tensor,
+    left: Tensor,
+    omega: Tensor,
+    gamma: Tensor,
+    sigma: Tensor,
+    precision: Tensor,
+    pull: Tensor,
+    x: Tensor,
+    low: float,
+    high: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """Compiled ``maths.conditionals.slice_sampling.slice_sample`` of φ [C], on the CPU.
+
+    The log density is a normal's, (pull − ½ precision φ) φ, plus the log-likelihood of
+    observations e [C, n] with weights [C or 1, n], β summed out: the columns [C, p, n] that
+    ``fades`` [p] names are stocks of flows [p, n].
 
     Raises:
         ImportError: numba is not installed.

@@ -8,7 +8,14 @@ from functools import cache
 
 from torch import Tensor
 
-from components.maths.compiled.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
+from components.maths.compiled.elevation_map import (
+    PER_METRE,
+    Dem,
+    compilable,
+    hills,
+    multiples,
+    peaks,
+)
 from components.maths.compiled.functions import sin_cos, sin_cos_4
 from components.maths.compiled.loops import Array, compile_loop
 
@@ -16,7 +23,10 @@ from components.maths.compiled.loops import Array, compile_loop
 def _exp(z: float) -> float:
     """e^z = (e^{z/256})^256, likewise; relative error below 1e-7 for |z| ≤ 80, and held there beyond."""
     v = min(max(z, -80.0), 80.0) / 256
-    e = 1 + v * (1 + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7 * (1 + v / 8)))))))
+    e = 1 + v * (
+        1
+        + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7 * (1 + v / 8))))))
+    )
     e2 = e * e
     e4 = e2 * e2
     e8 = e4 * e4
@@ -29,14 +39,17 @@ def _exp(z: float) -> float:
 
 def _look(x: Array, east: float, north: float, dem: int, seen: Array) -> None:
     for i in range(x.shape[1]):
-        a, b = float(x[0, i]), float(x[1, i])
-        c, d = PER_METRE * a, PER_METRE * b
+        a = float(x[0, i])
+        b = float(x[1, i])
+        c = PER_METRE * a
+        d = PER_METRE * b
         sine, cosine = sin_cos(c)
         sines, cosines = multiples(sine, cosine)
         if dem != 0:
             sine, cosine = sin_cos(d)
             _, cosines = multiples(sine, cosine)
-        near, middle = _exp(-c * c - (d + 1) * (d + 1)), _exp(-c * c - d * d)
+        near = _exp(-c * c - (d + 1) * (d + 1))
+        middle = _exp(-c * c - d * d)
         third = _exp(-(c + 1) * (c + 1) + (-d * d if dem == 2 else d * d))
         seen[0, i] = x[2, i] - (peaks(c, d, near, middle, third) + hills(sines, cosines))
         seen[1, i] = math.sqrt((a - east) * (a - east) + (b - north) * (b - north))
@@ -53,16 +66,24 @@ def _loop() -> Callable[[Array, float, float, int, Array], None]:
 
 
 def height_and_distance(x: Tensor, takeoff: tuple[float, float], dem: Dem) -> Tensor:
-    """(z − DEM(a, b), distance of (a, b) from the point of take-off) of states x [..., N, 6] on the CPU -> [..., N, 2].
+    """Height over the elevation map and distance from the take-off point, on the CPU.
 
-    Computed in float64 whatever the type of x.  Carries no gradient.
+    (z − DEM(a, b), distance of (a, b) from the point of take-off) of states
+    x [..., N, 6] -> [..., N, 2].  Computed in float64 for any type of x.  Carries no
+    gradient.
 
     Raises:
         ImportError: numba is not installed.
     """
     loop = _loop()
-    columns = x.transpose(-2, -1).contiguous()  # coordinate by coordinate: what vector instructions read
+    # coordinate by coordinate: what vector instructions read
+    columns = x.transpose(-2, -1).contiguous()
     seen = columns.new_empty(*x.shape[:-2], 2, x.shape[-2])
     which = ("as_released", "as_printed", "matlab").index(dem)
-    loop(columns.view(-1, *columns.shape[-2:]).numpy(), *takeoff, which, seen.view(-1, *seen.shape[-2:]).numpy())
+    loop(
+        columns.view(-1, *columns.shape[-2:]).numpy(),
+        *takeoff,
+        which,
+        seen.view(-1, *seen.shape[-2:]).numpy(),
+    )
     return seen.transpose(-2, -1)

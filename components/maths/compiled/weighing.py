@@ -38,20 +38,28 @@ def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, s
             k = math.floor(z * PER_OCTAVE + 0.5)
             w[r, i] = _remainder((z - k * OCTAVE) - k * OCTAVE_REST)
             bits[i] = (np.int64(k) + 1023) << 52 if z > LOWEST else 0
-        total, squares = 0.0, 0.0
+        total = 0.0
+        squares = 0.0
         for i in range(n):
             v = w[r, i] * powers[i]
             w[r, i] = v
             total += v
             squares += v * v
-        sums[r, 0], sums[r, 1], sums[r, 2], sums[r, 3] = total, squares, top + math.log(total), total * total / squares
+        sums[r, 0], sums[r, 1], sums[r, 2], sums[r, 3] = (
+            total,
+            squares,
+            top + math.log(total),
+            total * total / squares,
+        )
 
 
 def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) -> None:
     systems, size, n = x.shape
     for r in range(systems):
         for d in range(size):
-            pivot, first, second = float(x[r, d, 0]), 0.0, 0.0
+            pivot = float(x[r, d, 0])
+            first = 0.0
+            second = 0.0
             for i in range(n):
                 away = x[r, d, i] - pivot
                 first += w[r, i] * away
@@ -72,31 +80,37 @@ def _summarising() -> Callable[[Array, Array, Array, Array, Array], None]:
 
 
 def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights divided by the greatest of their row [R, N]; and their sum, the sum of their squares, the logarithm of the sum of
-    those that were not divided, and the effective sample size [R, 4], of log weights [R, N] on the CPU that carry no gradient.
+    """Weights [R, N] divided by the maximum of their row, and their sums [R, 4].
 
-    In float64 whatever theirs is.  Less than e^−708 of the greatest is 0.  Of a row of which one is not a number, or all
-    are −∞, the logarithm is none.
+    The sums are: the sum of the weights, the sum of their squares, the logarithm of the sum
+    of the undivided weights, and the effective sample size.  The input is log weights
+    [R, N] on the CPU without gradients.  The computation is in float64 for any input type.
+    Weights below e^−708 of the maximum are 0.  The logarithm is not finite if a row
+    contains NaN, or if all its entries are −∞.
 
     Raises:
         ImportError: numba is not installed.
     """
     highest = log_w.amax(1).double().numpy()  # [R], in whose precision numba takes the differences
-    w, sums = torch.empty(log_w.shape, dtype=torch.float64), torch.empty(len(log_w), 4, dtype=torch.float64)
+    w = torch.empty(log_w.shape, dtype=torch.float64)
+    sums = torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
     _weighing()(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
     return w, sums
 
 
 def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [R, dx] of particles x [R, N, dx] that weigh w [R, N], whose sum ``sums`` begins with; of x's type.
+    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N], in x's type.
 
-    Taken in float64 about the first particle, in one pass: it is as near to the mean as the particles to one another.
+    ``sums`` starts with the sum of the weights.  The moments are computed in float64 about
+    the first particle, in one pass: that particle is as near to the mean as the
+    particles are to one another.
 
     Raises:
         ImportError: numba is not installed.
     """
     columns = x.transpose(1, 2).contiguous()  # what vector instructions read
-    mean, variance = columns.new_empty(columns.shape[:2]), columns.new_empty(columns.shape[:2])
+    mean = columns.new_empty(columns.shape[:2])
+    variance = columns.new_empty(columns.shape[:2])
     _summarising()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())
     return mean, variance

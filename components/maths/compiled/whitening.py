@@ -1,4 +1,7 @@
-"""What a filter leaves of columns, and the regression on it, compiled: the bits of ``maths.series.whitening``."""
+"""Compiled whitening of columns by a filter, and the regression on the result.
+
+It gives the same bits as ``maths.series.whitening``.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,39 @@ from torch import Tensor
 
 from components.maths.compiled import spike_slab
 from components.maths.compiled.loops import Array, compile_loop
-from components.maths.compiled.simulation_smoother import condition_covariance, foretold, predict_covariance, whole
+from components.maths.compiled.simulation_smoother import (
+    condition_covariance,
+    foretold,
+    predict_covariance,
+    whole,
+)
 from components.maths.compiled.spike_slab import update_given_sigma
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.series.simulation_smoother import StateLayout
 
 
 def whiten(
-    beside: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, scale: Array, noise: Array, P: Array, X: Array, A: Array, moved: Array, M: Array, told: Array, out: Array,
-) -> None:  # fmt: skip
-    """What is left of the columns of ``beside`` [n, q], of which the last is y, in ``out`` [n, q]; their states in A [d, q]."""
+    beside: Array,
+    seen: Array,
+    F: Array,
+    used: Array,
+    mean: Array,
+    sd: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    noisy: Array,
+    scale: Array,
+    noise: Array,
+    P: Array,
+    X: Array,
+    A: Array,
+    moved: Array,
+    M: Array,
+    told: Array,
+    out: Array,
+) -> None:
+    """Whitened columns in ``out`` [n, q], the last column being y; their states in A [d, q]."""
     n, d = F.shape
     q = beside.shape[1]
     for i in range(d):
@@ -37,14 +62,16 @@ def whiten(
             for c in range(q):
                 told[c] = 0.0
             for i in used:
-                row, own = F[t, i], A[i]
+                row = F[t, i]
+                own = A[i]
                 for c in range(q):
                     told[c] += own[c] * row
             for c in range(q):
                 told[c] = beside[t, c] - told[c]
                 out[t, c] = told[c] / width
             for i in range(d):
-                gain, own = M[i] / f, A[i]
+                gain = M[i] / f
+                own = A[i]
                 for c in range(q):
                     own[c] += gain * told[c]
             condition_covariance(P, M, f)
@@ -58,7 +85,8 @@ def whiten(
             for c in range(q):
                 own[c] = 0.0
             for k in range(start[i], start[i + 1]):
-                value, other = values[k], A[columns[k]]
+                value = values[k]
+                other = A[columns[k]]
                 for c in range(q):
                     own[c] += value * other[c]
         for i in range(d):
@@ -85,9 +113,22 @@ def gram(left: Array, unit: float, G: Array) -> None:
 
 
 def columns_first(
-    left: Array, omega: Array, logit: Array, sigma: float, u: Array, turn: float, z: Array, gamma: Array, beta: Array,
-    N: Array, E: Array, row: Array, G: Array, A: Array, b: Array,
-) -> None:  # fmt: skip
+    left: Array,
+    omega: Array,
+    logit: Array,
+    sigma: float,
+    u: Array,
+    turn: float,
+    z: Array,
+    gamma: Array,
+    beta: Array,
+    N: Array,
+    E: Array,
+    row: Array,
+    G: Array,
+    A: Array,
+    b: Array,
+) -> None:
     """γ and β given σ from what the filter leaves of columns and, last, of y [n, p + 1]; they are left in their arrays."""
     p = len(gamma)
     gram(left, sigma * sigma, G)
@@ -112,21 +153,68 @@ compilable = (
 
 
 def _chains(
-    beside: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, scale: Array, noise: Array, omega: Array, logit: Array, sigma: Array, u: Array, turn: Array, z: Array,
-    gamma: Array, beta: Array,
-) -> None:  # fmt: skip
+    beside: Array,
+    seen: Array,
+    F: Array,
+    used: Array,
+    mean: Array,
+    sd: Array,
+    start: Array,
+    columns: Array,
+    values: Array,
+    noisy: Array,
+    scale: Array,
+    noise: Array,
+    omega: Array,
+    logit: Array,
+    sigma: Array,
+    u: Array,
+    turn: Array,
+    z: Array,
+    gamma: Array,
+    beta: Array,
+) -> None:
     C, n, q = beside.shape
-    p, d = q - 1, F.shape[1]
-    P, X, A, moved = np.empty((d, d)), np.empty((d, d)), np.empty((d, q)), np.empty((d, q))
-    M, told, out = np.empty(d), np.empty(q), np.empty((n, q))
-    N, E, row, G, B, b = (
-        np.empty((q, q)), np.empty((p, p)), np.empty(q), np.empty((q, q)), np.empty((p, p)), np.empty(p),
-    )  # fmt: skip
+    p = q - 1
+    d = F.shape[1]
+    P = np.empty((d, d))
+    X = np.empty((d, d))
+    A = np.empty((d, q))
+    moved = np.empty((d, q))
+    M = np.empty(d)
+    told = np.empty(q)
+    out = np.empty((n, q))
+    N = np.empty((q, q))
+    E = np.empty((p, p))
+    row = np.empty(q)
+    G = np.empty((q, q))
+    B = np.empty((p, p))
+    b = np.empty(p)
     for c in range(C):
-        whiten(beside[c], seen, F, used, mean, sd, start, columns, values[c], noisy, scale[c], noise[c],
-               P, X, A, moved, M, told, out)  # fmt: skip
-        columns_first(out, omega, logit, sigma[c], u[c], turn[c], z[c], gamma[c], beta[c], N, E, row, G, B, b)
+        whiten(
+            beside[c],
+            seen,
+            F,
+            used,
+            mean,
+            sd,
+            start,
+            columns,
+            values[c],
+            noisy,
+            scale[c],
+            noise[c],
+            P,
+            X,
+            A,
+            moved,
+            M,
+            told,
+            out,
+        )
+        columns_first(
+            out, omega, logit, sigma[c], u[c], turn[c], z[c], gamma[c], beta[c], N, E, row, G, B, b
+        )
 
 
 @cache
@@ -135,10 +223,19 @@ def _loop() -> Callable[..., None]:
 
 
 def draw(
-    prior: SpikeSlab, layout: StateLayout, beside: Tensor, G: Tensor, scale: Tensor, noise: Tensor, sigma: Tensor,
-    gamma: Tensor, numbers: SlabNumbers,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """(γ, β) [C, p] given σ [C], from what is left of columns [C, n, p + 1], of which the last is y, on the CPU.
+    prior: SpikeSlab,
+    layout: StateLayout,
+    beside: Tensor,
+    G: Tensor,
+    scale: Tensor,
+    noise: Tensor,
+    sigma: Tensor,
+    gamma: Tensor,
+    numbers: SlabNumbers,
+) -> tuple[Tensor, Tensor]:
+    """(γ, β) [C, p] given σ [C], from columns [C, n, p + 1], the last being y, on the CPU.
+
+    The draw uses the columns after whitening.
 
     Raises:
         ImportError: numba is not installed.
@@ -146,9 +243,27 @@ def draw(
     gamma, beta = gamma.clone(), numbers.z.new_empty(gamma.shape)
     used = (layout.F != 0).any(0).nonzero().flatten()
     arrays = (beside, layout.seen, layout.F, used, layout.mean, layout.sd)
-    rows = (whole(layout.rows.start), whole(layout.rows.columns), layout.rows.numbers(G).contiguous().numpy())
-    known = (scale, noise, prior.precision, prior.logit, sigma, numbers.u, numbers.turn, numbers.z, gamma, beta)
+    rows = (
+        whole(layout.rows.start),
+        whole(layout.rows.columns),
+        layout.rows.numbers(G).contiguous().numpy(),
+    )
+    known = (
+        scale,
+        noise,
+        prior.precision,
+        prior.logit,
+        sigma,
+        numbers.u,
+        numbers.turn,
+        numbers.z,
+        gamma,
+        beta,
+    )
     _loop()(
-        *(x.contiguous().numpy() for x in arrays), *rows, whole(layout.noisy), *(x.contiguous().numpy() for x in known)
+        *(x.contiguous().numpy() for x in arrays),
+        *rows,
+        whole(layout.noisy),
+        *(x.contiguous().numpy() for x in known),
     )
     return gamma, beta

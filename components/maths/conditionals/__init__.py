@@ -1,1 +1,1 @@
-"""What Gibbs samplers draw: variances, one number in an interval, coefficients that are in or out."""
+"""Conditionals drawn by Gibbs samplers: variances, bounded scalars, included coefficients."""

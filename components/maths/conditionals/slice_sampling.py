@@ -1,4 +1,4 @@
-"""Slice sampling of one number in an interval, C of them at once."""
+"""Slice sampling of one number in an interval, C chains in parallel."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ MOST = 200  # shrinkages, of which an interval is 1e-60 after half
 
 def seeds_of(chains: int, generator: torch.Generator) -> NDArray[np.uint64]:
     """One seed for each chain, on the CPU."""
-    drawn = torch.empty(chains, dtype=torch.int64, device=generator.device).random_(generator=generator)
+    drawn = torch.empty(chains, dtype=torch.int64, device=generator.device).random_(
+        generator=generator
+    )
     return drawn.cpu().numpy().view(np.uint64)
 
 
 def slice_sample(
-    log_density: Callable[[Tensor], Tensor], x: Tensor, low: float, high: float, generator: torch.Generator
+    log_density: Callable[[Tensor], Tensor],
+    x: Tensor,
+    low: float,
+    high: float,
+    generator: torch.Generator,
 ) -> Tensor:
     """x' [C] by a transition that leaves the density on (low, high), known up to a constant, as it is.
 
@@ -36,7 +42,9 @@ def slice_sample(
             return torch.from_numpy(np.asarray(counter_uniform(seeds, k), dtype=np.float64)).to(x)
 
     level = log_density(x) + uniform(0).log()
-    left, right, new = torch.full_like(x, low), torch.full_like(x, high), x
+    left = torch.full_like(x, low)
+    right = torch.full_like(x, high)
+    new = x
     going = torch.ones_like(x, dtype=torch.bool)
     for k in range(1, MOST + 1):
         point = left + (right - left) * uniform(k)
@@ -45,5 +53,6 @@ def slice_sample(
         going = going & ~above
         if not bool(going.any()):
             break
-        left, right = torch.where(point < x, point, left), torch.where(point < x, right, point)
+        left = torch.where(point < x, point, left)
+        right = torch.where(point < x, right, point)
     return new

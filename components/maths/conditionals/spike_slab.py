@@ -1,13 +1,14 @@
-"""Regression whose coefficients are in or out: a spike at 0 and a normal slab, C chains at once.
+"""Spike-and-slab regression: a spike at 0 and a normal slab, C chains in parallel.
 
     γ_i ~ Bernoulli(π_i),   σ² ~ InvGamma(ν/2, ν s²/2) given σ ≤ upper
     β_γ | γ, σ² ~ N(0, σ² Ω_γγ⁻¹),   y | β, σ² ~ N(Xβ, σ² Λ⁻¹)
 
-β and σ² are summed out where γ is drawn.  With A = XᵀΛX, b = XᵀΛy, V_γ = (A_γγ + Ω_γγ)⁻¹ and β̂_γ = V_γ b_γ
+β and σ² are summed out in the draw of γ.  With A = XᵀΛX, b = XᵀΛy,
+V_γ = (A_γγ + Ω_γγ)⁻¹ and β̂_γ = V_γ b_γ
 
     p(γ | y) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ S_γ^{−(ν+n)/2},   S_γ = ν s² + yᵀΛy − b_γᵀ β̂_γ
 
-and where σ is known p(γ | y, σ) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ exp(b_γᵀ β̂_γ/(2 σ²)).
+and for known σ p(γ | y, σ) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ exp(b_γᵀ β̂_γ/(2 σ²)).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class SpikeSlab:
 
 @dataclass(frozen=True)
 class SlabNumbers:
-    """The random numbers of one draw, whatever it draws."""
+    """Random numbers of one draw."""
 
     u: Tensor  # uniform [C, p]
     turn: Tensor  # uniform [C]: below ½ the coefficients are asked from the first to the last
@@ -53,38 +54,52 @@ class SlabNumbers:
 
 
 def swept(M: Tensor, k: Tensor, within: Tensor, chosen: Tensor) -> Tensor:
-    """M [C, q, q] with column k [C] brought among the regressors of its chain, or taken from among them where it is
-    ``within`` [C]; chains that are not ``scan_indicators`` [C] stay.
+    """Sweep column k [C] of M [C, q, q] into the regressors of its chain, or out of them.
 
-    Of [A + Ω, b; bᵀ, ν s² + yᵀΛy] what is swept by γ holds −V_γ, β̂_γ, S_γ, and of the columns outside what is left of them
-    beside those inside.
+    The column is removed where it is ``within`` [C]; chains that are not
+    ``scan_indicators`` [C] are unchanged.  Sweeping [A + Ω, b; bᵀ, ν s² + yᵀΛy] by γ gives
+    −V_γ, β̂_γ, S_γ, and for the columns outside their residuals given those inside.
 
-    Source: Goodnight (1979); the sign is that of the pivot."""
+    Source: Goodnight (1979); the sign follows the pivot.
+    """
     at = torch.arange(len(M), device=M.device)
     row = M[at, k]  # [C, q]
     pivot = row[at, k]
     new = M - row.unsqueeze(2) * row.unsqueeze(1) / pivot[:, None, None]
     edge = row / pivot.unsqueeze(1)
     edge = torch.where(within.unsqueeze(1), -edge, edge)
-    new[at, k], new[at, :, k] = edge, edge
+    new[at, k] = edge
+    new[at, :, k] = edge
     new[at, k, k] = -pivot.reciprocal()
     return torch.where(chosen[:, None, None], new, M)
 
 
 def log_odds(
-    M: Tensor, E: Tensor, k: Tensor, within: Tensor, logit: Tensor, a: float, sigma: Tensor | None = None
+    M: Tensor,
+    E: Tensor,
+    k: Tensor,
+    within: Tensor,
+    logit: Tensor,
+    a: float,
+    sigma: Tensor | None = None,
 ) -> Tensor:
     """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y) [C] from matrices that are swept by γ: M, and E that begins as Ω.
 
     With d, e what is left of column k in them: log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0; given σ [C] the last is
     (S_0 − S_1)/(2 σ²)."""
-    at, last = torch.arange(len(M), device=M.device), M.shape[1] - 1
-    d, e, h, S = M[at, k, k], E[at, k, k], M[at, k, last], M[:, last, last]
+    at = torch.arange(len(M), device=M.device)
+    last = M.shape[1] - 1
+    d = M[at, k, k]
+    e = E[at, k, k]
+    h = M[at, k, last]
+    S = M[:, last, last]
     d = torch.where(within, -d.reciprocal(), d)
     e = torch.where(within, -e.reciprocal(), e)
     inside = torch.where(within, S, S - h * h / d)
     outside = torch.where(within, S + h * h * d, S)
-    told = a * (inside / outside).log() if sigma is None else (inside - outside) / (2 * sigma * sigma)
+    told = (
+        a * (inside / outside).log() if sigma is None else (inside - outside) / (2 * sigma * sigma)
+    )
     return logit[k] + 0.5 * (e / d).log() - told
 
 
@@ -100,13 +115,18 @@ def scan_indicators(
     Source: George & McCulloch (1997), section 4; Scott & Varian (2014), section 3.3."""
     p = b.shape[1]
     M, E = init_sweep(prior, A, b, c + prior.squares, gamma)
-    was, M_was = gamma, M
+    was = gamma
+    M_was = M
     gamma, M = scan(prior, M, E, gamma, numbers.u, numbers.turn, prior.shape(n))
     refused = 0.5 * M[:, p, p] / numbers.g[:, 1] > prior.upper**2
-    return torch.where(refused.unsqueeze(1), was, gamma), torch.where(refused[:, None, None], M_was, M)
+    return torch.where(refused.unsqueeze(1), was, gamma), torch.where(
+        refused[:, None, None], M_was, M
+    )
 
 
-def init_sweep(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
+def init_sweep(
+    prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor
+) -> tuple[Tensor, Tensor]:
     """[A + Ω, b; bᵀ, corner] and Ω, swept by γ."""
     p = b.shape[1]
     last = torch.cat([b, corner.unsqueeze(1)], 1)
@@ -115,7 +135,8 @@ def init_sweep(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Te
     nowhere = torch.zeros(len(b), dtype=torch.bool, device=b.device)
     for j in range(p):
         k = torch.full((len(b),), j, device=b.device)
-        M, E = swept(M, k, nowhere, gamma[:, j]), swept(E, k, nowhere, gamma[:, j])
+        M = swept(M, k, nowhere, gamma[:, j])
+        E = swept(E, k, nowhere, gamma[:, j])
     return M, E
 
 
@@ -130,14 +151,18 @@ def scan(
     sigma: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """γ [C, p] after one scan, forwards or backwards as ``turn`` [C] has it, and M swept by it."""
-    p, at = gamma.shape[1], torch.arange(len(gamma), device=gamma.device)
+    p = gamma.shape[1]
+    at = torch.arange(len(gamma), device=gamma.device)
     for j in range(p):
         k = torch.where(turn < 0.5, j, p - 1 - j)
         within = gamma[at, k]
         # ∞ where π_k is 1, −∞ where it is 0
-        into = u[at, k] < (-log_odds(M, E, k, within, prior.logit, a, sigma)).exp().add(1).reciprocal()
+        into = (
+            u[at, k] < (-log_odds(M, E, k, within, prior.logit, a, sigma)).exp().add(1).reciprocal()
+        )
         flips = into != within
-        M, E = swept(M, k, within, flips), swept(E, k, within, flips)
+        M = swept(M, k, within, flips)
+        E = swept(E, k, within, flips)
         gamma = gamma.clone()
         gamma[at, k] = into
     return gamma, M
@@ -155,7 +180,9 @@ def draw_given(
 def coefficients(M: Tensor, gamma: Tensor, sigma: Tensor, z: Tensor) -> Tensor:
     """β [C, p], 0 where γ is: β_γ ~ N(β̂_γ, σ² V_γ) one after the other, each given those before; M is swept by γ."""
     p = gamma.shape[1]
-    mean, V, out = M[:, :p, p], -M[:, :p, :p], []
+    mean = M[:, :p, p]
+    V = -M[:, :p, :p]
+    out = []
     for j in range(p):
         inside = gamma[:, j]
         pivot = torch.where(inside, V[:, j, j], 1.0)
@@ -178,8 +205,9 @@ def draw(
 
 
 def numbers(prior: SpikeSlab, n: int, chains: int, generator: torch.Generator) -> SlabNumbers:
-    """Those that a draw asks for."""
-    like, p = prior.inclusion, len(prior.inclusion)
+    """Random numbers for one draw."""
+    like = prior.inclusion
+    p = len(prior.inclusion)
     u = torch.rand(chains, p + 1, generator=generator, dtype=like.dtype, device=generator.device)
     g = torch._standard_gamma(u.new_full((chains, 2), prior.shape(n)), generator=generator)
     z = torch.randn(chains, p, generator=generator, dtype=like.dtype, device=generator.device)

@@ -1,4 +1,4 @@
-"""Variances whose standard deviation has an upper limit: gamma numbers given that they are at least c, drawn exactly."""
+"""Variances with an upper limit on the standard deviation: truncated gamma draws, exact."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def gamma_of(a: float, seed: Any, k: int) -> tuple[float, int]:
     d = shape - 1 / 3
     c = 1 / math.sqrt(9 * d)
     while True:
-        x = math.sqrt(-2 * math.log(counter_uniform(seed, k))) * math.cos(2 * math.pi * counter_uniform(seed, k + 1))
+        x = math.sqrt(-2 * math.log(counter_uniform(seed, k))) * math.cos(
+            2 * math.pi * counter_uniform(seed, k + 1)
+        )
         u = counter_uniform(seed, k + 2)
         k += 3
         v = 1 + c * x
@@ -40,10 +42,14 @@ def gamma_of(a: float, seed: Any, k: int) -> tuple[float, int]:
 
 
 def gamma_beyond(a: float, c: float, seed: Any) -> float:
-    """A number of Gamma(a, 1) given that it is at least c, by rejection: of gamma numbers where c is not far above their mean,
-    otherwise of exponential ones from c on, whose rate is the slope at c of the logarithm of a density that is log-concave.
+    """Gamma(a, 1) number given that it is at least c, by rejection.
 
-    Source: Dagpunar (1978); Philippe (1997)."""
+    Proposals are gamma numbers if c is not far above their mean, otherwise exponential
+    numbers from c on, with rate equal to the slope at c of the logarithm of a density that
+    is log-concave.
+
+    Source: Dagpunar (1978); Philippe (1997).
+    """
     k = 0
     if c <= a + math.sqrt(a):
         while True:

@@ -18,7 +18,11 @@ def log_normaliser(alpha: Tensor) -> Tensor:
 
 def kl_dirichlet(alpha: Tensor, prior: Tensor) -> Tensor:
     """KL(Dir(α) ‖ Dir(α_0)), [..., K] -> [...]."""
-    return log_normaliser(alpha) - log_normaliser(prior) + ((alpha - prior) * expected_log(alpha)).sum(-1)
+    return (
+        log_normaliser(alpha)
+        - log_normaliser(prior)
+        + ((alpha - prior) * expected_log(alpha)).sum(-1)
+    )
 
 
 def draw_gamma(shape: Tensor, generator: torch.Generator) -> Tensor:
@@ -27,7 +31,15 @@ def draw_gamma(shape: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def draw_log_dirichlet(alpha: Tensor, generator: torch.Generator) -> Tensor:
-    """log π of π ~ Dir(α), [..., K]; shapes below 1 by Gamma(α + 1) U^(1/α), whose logarithm stays a number."""
-    uniform = torch.rand(alpha.shape, generator=generator, dtype=alpha.dtype, device=generator.device).to(alpha.device)
-    log_gamma = draw_gamma(alpha + 1, generator).log() + uniform.clamp_min(torch.finfo(alpha.dtype).tiny).log() / alpha
+    """Log of π ~ Dir(α), [..., K].
+
+    Shapes below 1 use Gamma(α + 1) U^(1/α), so that the logarithm stays finite.
+    """
+    uniform = torch.rand(
+        alpha.shape, generator=generator, dtype=alpha.dtype, device=generator.device
+    ).to(alpha.device)
+    log_gamma = (
+        draw_gamma(alpha + 1, generator).log()
+        + uniform.clamp_min(torch.finfo(alpha.dtype).tiny).log() / alpha
+    )
     return log_gamma - log_gamma.logsumexp(-1, keepdim=True)

@@ -34,7 +34,9 @@ class NormalWishart:
 
     def _halves(self) -> Tensor:
         """(ν + 1 − i)/2, i = 1 … D [..., D]."""
-        return 0.5 * (self.nu[..., None] - torch.arange(self.dim, dtype=self.nu.dtype, device=self.nu.device))
+        return 0.5 * (
+            self.nu[..., None] - torch.arange(self.dim, dtype=self.nu.dtype, device=self.nu.device)
+        )
 
     def log_det_scale(self) -> Tensor:
         """log |V|."""
@@ -65,13 +67,20 @@ class NormalWishart:
 
     def log_predictive(self, x: Tensor) -> Tensor:
         """log E N(x | μ, Λ⁻¹): Student's t with ν + 1 − D degrees of freedom [..., B] (Bishop 2006, eq. 10.81)."""
-        D, free = self.dim, self.nu + 1 - self.dim
+        D = self.dim
+        free = self.nu + 1 - self.dim
         stretch = (1 + self.beta) / self.beta  # the scale matrix is V (1 + β)/(β (ν + 1 − D))
         log_det = self.log_det_scale() + D * (stretch / free).log()
         constant = (
-            (0.5 * (free + D)).lgamma() - (0.5 * free).lgamma() - 0.5 * D * (free * math.pi).log() - 0.5 * log_det
+            (0.5 * (free + D)).lgamma()
+            - (0.5 * free).lgamma()
+            - 0.5 * D * (free * math.pi).log()
+            - 0.5 * log_det
         )
-        return constant[..., None] - 0.5 * (free + D)[..., None] * (self.square(x) / stretch[..., None]).log1p()
+        return (
+            constant[..., None]
+            - 0.5 * (free + D)[..., None] * (self.square(x) / stretch[..., None]).log1p()
+        )
 
     def posterior(self, weights: Tensor, x: Tensor) -> NormalWishart:
         """Given rows x [B, D], each counted w_b times, w [..., B]; one prior serves every place of the batch (Bishop 2006, eqs.
@@ -80,7 +89,8 @@ class NormalWishart:
         mean = (weights @ x) / n.clamp_min(torch.finfo(n.dtype).tiny)[..., None]  # [..., D]
         centred = x - mean[..., None, :]  # [..., B, D]
         scatter = (weights[..., None] * centred).mT @ centred
-        beta, off = self.beta + n, mean - self.m
+        beta = self.beta + n
+        off = mean - self.m
         shrunk = (self.beta * n / beta)[..., None, None] * off[..., :, None] * off[..., None, :]
         m = (self.beta[..., None] * self.m + n[..., None] * mean) / beta[..., None]
         V = self.V + scatter + shrunk
@@ -93,7 +103,9 @@ class NormalWishart:
         of_mean = self.nu * prior.beta * self.square(prior.m[..., None, :]).squeeze(-1)
         normal = 0.5 * (of_mean + D * (ratio - 1 - ratio.log()))
         trace = (
-            torch.cholesky_solve(prior.V.expand_as(self.V), self.root).diagonal(dim1=-2, dim2=-1).sum(-1)
+            torch.cholesky_solve(prior.V.expand_as(self.V), self.root)
+            .diagonal(dim1=-2, dim2=-1)
+            .sum(-1)
         )  # tr V⁻¹V_0
         wishart = (
             self.log_normaliser()
@@ -108,7 +120,9 @@ class NormalWishart:
         D = self.dim
         log_det = 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         pulled = ((mu - self.m)[..., None, :] @ L).squeeze(-2)
-        normal = 0.5 * (log_det + D * (self.beta / (2 * math.pi)).log() - self.beta * pulled.square().sum(-1))
+        normal = 0.5 * (
+            log_det + D * (self.beta / (2 * math.pi)).log() - self.beta * pulled.square().sum(-1)
+        )
         trace = (self.root.mT @ L).square().sum((-2, -1))  # tr VΛ
         return normal + self.log_normaliser() + 0.5 * (self.nu - D - 1) * log_det - 0.5 * trace
 
@@ -118,12 +132,18 @@ class NormalWishart:
 
     def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """μ [..., D] and L [..., D, D] lower triangular with L Lᵀ = Λ, by Bartlett's decomposition."""
-        D, like = self.dim, self.m
+        D = self.dim
+        like = self.m
 
         def normal(*shape: int) -> Tensor:
-            return torch.randn(shape, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
+            return torch.randn(
+                shape, generator=generator, dtype=like.dtype, device=generator.device
+            ).to(like.device)
 
-        A = normal(*self.V.shape).tril(-1) + (2 * draw_gamma(self._halves(), generator)).sqrt().diag_embed()
+        A = (
+            normal(*self.V.shape).tril(-1)
+            + (2 * draw_gamma(self._halves(), generator)).sqrt().diag_embed()
+        )
         unit = torch.eye(D, dtype=like.dtype, device=like.device)
         # Λ = R⁻ᵀ A Aᵀ R⁻¹ with V = R Rᵀ
         root = torch.linalg.solve_triangular(self.root.mT, unit.expand_as(self.V), upper=True) @ A

@@ -20,7 +20,9 @@ def mean_above(f: Tensor) -> Tensor:
 
 def draw_above(f: Tensor, generator: torch.Generator) -> Tensor:
     """z ~ N(f, 1) given z > 0: f − Φ⁻¹(u Φ(f)) with u uniform, and where Φ(f) is tiny z f ~ −Exp(1) but for 1/f²."""
-    u = torch.rand(f.shape, generator=generator, dtype=f.dtype, device=generator.device).to(f.device)
+    u = torch.rand(f.shape, generator=generator, dtype=f.dtype, device=generator.device).to(
+        f.device
+    )
     u = u.clamp_min(torch.finfo(f.dtype).tiny)
     far = f < -5.0 if f.dtype == torch.float32 else f < -30.0
     near = f - torch.special.ndtri((log_share(f) + u.log()).exp())

@@ -12,12 +12,14 @@ from torch import Tensor
 from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 
-Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]  # θ -> f, ∇f, and terms that come with f
-CURVATURE_FLOOR = 1e-10  # pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
+# θ -> f, ∇f, and terms that come with f
+Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]
+# pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
+CURVATURE_FLOOR = 1e-10
 
 
 class Tolerance(NamedTuple):
-    """Where a run has converged."""
+    """Convergence tolerances of a run."""
 
     value: float  # an iteration took less than so much, of |f|, off it
     gradient: float  # largest |∂f/∂θ|
@@ -53,7 +55,8 @@ def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
     """−H ∇f by the two-loop recursion, from the pairs s = θ' − θ and y = ∇f' − ∇f [K, P], oldest first.
 
     Source: Nocedal and Wright (2006), Algorithm 7.4."""
-    q, K = -gradient, S.shape[0]
+    q = -gradient
+    K = S.shape[0]
     rho = 1 / (S * Y).sum(1)  # [K]
     alpha = [torch.zeros(())] * K
     for i in reversed(range(K)):
@@ -66,13 +69,17 @@ def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
     return q
 
 
-def iterate(run: LBFGSRun, evaluate: Evaluate, memory: int, tolerance: Tolerance, max_evaluations: int) -> None:
+def iterate(
+    run: LBFGSRun, evaluate: Evaluate, memory: int, tolerance: Tolerance, max_evaluations: int
+) -> None:
     """Replaces a run's θ by the next; sets ``converged`` when f or its gradient stops changing."""
     if run.iteration == 0:
         run.value, run.gradient, run.terms = evaluate(run.theta)
         run.evaluations += 1
     run.iteration += 1
-    theta, value, gradient = run.theta, run.value, run.gradient
+    theta = run.theta
+    value = run.value
+    gradient = run.gradient
     if float(gradient.abs().max()) <= tolerance.gradient:
         run.converged = True
         return
@@ -80,7 +87,9 @@ def iterate(run: LBFGSRun, evaluate: Evaluate, memory: int, tolerance: Tolerance
     slope = float(gradient @ along)
     fresh = run.S.shape[0] == 0
     if not slope < 0:  # rounding has spoilt the curvature pairs: start again from the gradient
-        along, slope, fresh = -gradient, -float(gradient @ gradient), True
+        along = -gradient
+        slope = -float(gradient @ gradient)
+        fresh = True
         run.forget()
 
     def phi(step: float) -> Trial:
@@ -99,12 +108,15 @@ def iterate(run: LBFGSRun, evaluate: Evaluate, memory: int, tolerance: Tolerance
         run.forget()
         return
     new_gradient, run.terms = trial.found
-    s, y = trial.step * along, new_gradient - gradient
+    s = trial.step * along
+    y = new_gradient - gradient
     if float(s @ y) > CURVATURE_FLOOR * float(s.norm() * y.norm()):
         # Freshly laid out, not a slice: BLAS rounds by address, and a resumed run's pairs start at an aligned one.
         oldest = max(run.S.shape[0] - memory + 1, 0)
         run.S, run.Y = torch.cat([run.S[oldest:], s[None]]), torch.cat([run.Y[oldest:], y[None]])
-    run.theta, run.value, run.gradient = theta + trial.step * along, trial.value, new_gradient
+    run.theta = theta + trial.step * along
+    run.value = trial.value
+    run.gradient = new_gradient
     run.step_size = trial.step
     scale = max(abs(value), abs(trial.value), 1.0)
     run.converged = value - trial.value <= tolerance.value * scale

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-SUFFICIENT, CURVATURE = 1e-4, 0.9  # c₁ and c₂ of Nocedal and Wright for quasi-Newton directions
+SUFFICIENT = 1e-4
+CURVATURE = 0.9  # c₁ and c₂ of Nocedal and Wright for quasi-Newton directions
 EXTRAPOLATION = 4.0
 
 
 @dataclass(frozen=True)
 class Trial:
-    """φ(α), φ'(α), and whatever came with them (gradients at α)."""
+    """φ(α), φ'(α), and any value computed with them (gradients at α)."""
 
     step: float
     value: float
@@ -32,7 +33,8 @@ def _between(low: Trial, high: Trial) -> float:
         return low.step + 0.5 * gap
     d2 = math.copysign(math.sqrt(square), gap)
     bottom = high.slope - low.slope + 2 * d2
-    at = high.step - gap * (high.slope + d2 - d1) / bottom if bottom else low.step + 0.5 * gap  # eq. (3.59)
+    # eq. (3.59)
+    at = high.step - gap * (high.slope + d2 - d1) / bottom if bottom else low.step + 0.5 * gap
     fraction = min(max((at - low.step) / gap, 0.1), 0.9)
     return low.step + fraction * gap
 
@@ -40,15 +42,18 @@ def _between(low: Trial, high: Trial) -> float:
 def strong_wolfe(
     phi: Callable[[float], Trial], start: Trial, step: float, max_evaluations: int
 ) -> tuple[Trial | None, int]:
-    """A step α > 0 with φ(α) ≤ φ(0) + c₁ α φ'(0) and |φ'(α)| ≤ c₂ |φ'(0)|, and the number of evaluations.
+    """Step α > 0 that satisfies the strong Wolfe conditions, and the number of evaluations.
 
-    Bracketing and zooming in one loop: [low, high] always holds such a step once ``high`` exists, and low is the best
-    point of sufficient decrease.  A value that is not finite is a step too long.  When evaluations run out, or the
-    interval has no width left, the best point of sufficient decrease is taken; None where there is none.
+    φ(α) ≤ φ(0) + c₁ α φ'(0) and |φ'(α)| ≤ c₂ |φ'(0)|.  Bracketing and zooming are one loop:
+    [low, high] always holds such a step once ``high`` exists, and low is the best point of
+    sufficient decrease.  A value that is not finite means that the step is too long.  If
+    evaluations run out, or the interval has no width left, the best point of sufficient
+    decrease is taken; None if there is no such point.
 
     Source: Nocedal and Wright (2006), Algorithms 3.5 and 3.6.
     """
-    low, high = start, None
+    low = start
+    high = None
     for evaluation in range(1, max_evaluations + 1):
         trial = phi(step)
         # Written so that a NaN is a step too long.

@@ -1,1 +1,1 @@
-"""What particles are drawn by, resampled by and summarised by."""
+"""Particle proposals, resampling and summaries."""

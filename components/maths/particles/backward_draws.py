@@ -9,9 +9,12 @@ from torch import Tensor
 
 
 def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """The different numbers among those chosen, and where each of them stands; [R, M] of 0 … n−1 -> [R, K], [R, M].
+    """Distinct numbers among those chosen, and the position of each chosen number.
 
-    chosen[r, m] = different[r, place[r, m]]; rows that have fewer than K different ones are filled up with their first."""
+    Input [R, M] with values in 0 … n−1 -> [R, K], [R, M].
+    chosen[r, m] = different[r, place[r, m]]; rows with fewer than K distinct numbers are
+    filled up with their first.
+    """
     r = len(chosen)
     there = torch.zeros(r, n, dtype=torch.bool, device=chosen.device).scatter_(1, chosen, True)
     place = there.long().cumsum(1) - 1  # [R, n]
@@ -39,9 +42,14 @@ def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
     target = u.flatten().unsqueeze(1).to(p) * below[:, -1:]
     block = (below <= target).sum(1, keepdim=True).clamp_(max=blocks - 1)
     before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
-    share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)  # of the block, whatever was rounded
+    # of the block, whatever was rounded
+    share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)
     within = _running_sums(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
-    place = (within <= share * within[:, -1:] * (1 - torch.finfo(p.dtype).eps)).sum(1).clamp_(max=size - 1)
+    place = (
+        (within <= share * within[:, -1:] * (1 - torch.finfo(p.dtype).eps))
+        .sum(1)
+        .clamp_(max=size - 1)
+    )
     return (block.squeeze(1) * size + place).clamp_(max=n - 1).view_as(rows)
 
 

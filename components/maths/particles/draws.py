@@ -15,7 +15,9 @@ def standard_normal(shape: tuple[int, ...], generator: torch.Generator, like: Te
     """Independent standard normal numbers where ``like`` lies and of its type."""
     if generator.device.type == "cpu" and loops.serve(like):
         return standard_normals(tuple(shape), generator, like.dtype)
-    return torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+    return torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(
+        like.device
+    )
 
 
 def standard_normal_like(x: Tensor, generator: torch.Generator) -> Tensor:

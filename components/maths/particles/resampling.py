@@ -1,7 +1,10 @@
-"""Resampling of weighted particles, for R particle systems at once, in O(N) but for the search of multinomial points.
+"""Resampling of weighted particles, for R particle systems in parallel.
 
-A scheme draws how many offspring each particle has, with E[count_n] = N w_n; ancestors are the counts repeated.  Weights are
-[R, N], need not be normalised, and are cumulated in float64: in float32 the last of 10⁵ weights can lose its share."""
+The cost is O(N), except for the search of multinomial points.  A scheme draws how many
+offspring each particle has, with E[count_n] = N w_n; ancestors are the counts repeated.
+Weights are [R, N], need not be normalised, and are cumulated in float64: in float32 the
+last of 10⁵ weights can lose its share.
+"""
 
 from __future__ import annotations
 
@@ -87,23 +90,28 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     Source: Kitagawa (1996), appendix; Carpenter, Clifford & Fearnhead (1999)."""
     if loops.serve(weights):  # a quarter of the time, the same counts
         return compiled.systematic_counts(weights.double(), u.double())
-    n, edges = weights.shape[1], _cumulative_weights(weights)
+    n = weights.shape[1]
+    edges = _cumulative_weights(weights)
     below = (edges * n - u.double().unsqueeze(1)).ceil_().clamp_(0, n)
-    return _between(torch.where(edges == 1, n, below).long())  # N − u would be rounded where u is nearly 1
+    # N − u would be rounded where u is nearly 1
+    return _between(torch.where(edges == 1, n, below).long())
 
 
 def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """How many of the points (u_i + i)/N, i = 0 … N−1, fall into each part of the cumulated weights; u [R, N] in [0, 1).
+    """Stratified resampling counts for u [R, N] in [0, 1).
 
-    Below the edge N W lie the ⌊N W⌋ points of the strata before it, and that of its own stratum where u is less than what is
-    left: no search.
+    They are the numbers of points (u_i + i)/N, i = 0 … N−1, in each part of the cumulated
+    weights.  Below the edge N W lie the ⌊N W⌋ points of the previous strata, and the point
+    of its own stratum if u is less than the remainder: no search is needed.
 
-    Source: Kitagawa (1996), appendix; Douc, Cappé & Moulines (2005), section 2.3."""
+    Source: Kitagawa (1996), appendix; Douc, Cappé & Moulines (2005), section 2.3.
+    """
     n = weights.shape[1]
     edges = _cumulative_weights(weights).mul_(n)
     whole = edges.floor()
     stratum = whole.long()
-    first = u.gather(1, stratum.clamp(max=n - 1))  # the last edge has no stratum of its own, and nothing left
+    # the last edge has no stratum of its own, and nothing left
+    first = u.gather(1, stratum.clamp(max=n - 1))
     own = first < edges - whole
     return _between(stratum + own)
 
@@ -139,25 +147,33 @@ def residual_counts(weights: Tensor, u: Tensor) -> Tensor:
 
 
 def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """Srinivasan sampling process: ⌊N w_n⌋ or ⌈N w_n⌉ offspring each, negatively associated; u [R, N] in [0, 1).
+    """Srinivasan sampling process: ⌊N w_n⌋ or ⌈N w_n⌉ offspring each, for u [R, N] in [0, 1).
 
-    Two particles that N w leaves p and q over meet.  Where p + q ≤ 1 one has no more offspring and the other, which is the
-    first with probability p/(p + q), goes on with p + q; else one has one more and the other goes on with p + q − 1, which is
-    the second with probability (1 − q)/(2 − p − q).  They meet in a tournament: log₂ N rounds of all systems at once, in
-    place of one particle after the other; negative association asks for an order fixed beforehand, not for a certain one.
+    The counts are negatively associated.  Two particles with remainders p and q of N w
+    meet. If p + q ≤ 1 one has no more offspring and the other, which is the first with
+    probability p/(p + q), continues with p + q; otherwise one has one more and the other
+    continues with p + q − 1, which is the second with probability (1 − q)/(2 − p − q).
+    They meet in a tournament: log₂ N rounds of all systems in parallel, instead of one
+    particle after the other; negative association needs an order fixed beforehand, not a
+    specific one.
 
-    Source: Gerber, Chopin & Whiteley (2019), algorithm 2 (SSP); Srinivasan (2001)."""
+    Source: Gerber, Chopin & Whiteley (2019), algorithm 2 (SSP); Srinivasan (2001).
+    """
     r, n = weights.shape
     expected = weights.double() * (n / weights.double().sum(1, keepdim=True))
     whole = expected.floor()
     more = torch.zeros_like(expected)  # 1: one offspring more
-    left, who = expected - whole, torch.arange(n, device=weights.device).expand(r, n)
+    left = expected - whole
+    who = torch.arange(n, device=weights.device).expand(r, n)
     drawn = 0
     while who.shape[1] > 1:
         pairs = who.shape[1] // 2
-        p, q = left[:, : 2 * pairs : 2], left[:, 1 : 2 * pairs : 2]
-        first, second = who[:, : 2 * pairs : 2], who[:, 1 : 2 * pairs : 2]
-        both, chance = p + q, u[:, drawn : drawn + pairs]
+        p = left[:, : 2 * pairs : 2]
+        q = left[:, 1 : 2 * pairs : 2]
+        first = who[:, : 2 * pairs : 2]
+        second = who[:, 1 : 2 * pairs : 2]
+        both = p + q
+        chance = u[:, drawn : drawn + pairs]
         drawn += pairs
         up = both > 1
         # Whether the first goes on: it keeps p + q where that is at most 1; else the second has the offspring.

@@ -1,6 +1,9 @@
-"""Gaussian clusters of rows with their normal–Wishart integrated out: what they hold, and what a row weighs beside them.
+"""Gaussian clusters of rows with their normal–Wishart integrated out.
 
-Plain loops over arrays, for ``crp_sweep`` to compile."""
+They hold statistics and give the predictive weight of a row.
+
+Plain loops over arrays, for ``crp_sweep`` to compile.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ import numpy as np
 from components.maths.compiled.loops import Array
 
 
-def factor(k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array) -> None:
+def factor(
+    k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array
+) -> None:
     """Lower L_k of V + Σ xxᵀ − (Σ x)(Σ x)ᵀ/(β + n) over cluster k, and its log determinant."""
     D = len(V)
     total = 0.0
@@ -28,7 +33,9 @@ def factor(k: int, V: Array, first: Array, second: Array, n: Array, beta: float,
     logdet[k] = total
 
 
-def clear(k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array) -> None:
+def clear(
+    k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array
+) -> None:
     """Cluster k without a row."""
     n[k] = 0
     for i in range(len(V)):
@@ -38,13 +45,17 @@ def clear(k: int, V: Array, first: Array, second: Array, n: Array, beta: float, 
     factor(k, V, first, second, n, beta, L, logdet)
 
 
-def copy_cluster(k: int, other: int, first: Array, second: Array, n: Array, L: Array, logdet: Array) -> None:
+def copy_cluster(
+    k: int, other: int, first: Array, second: Array, n: Array, L: Array, logdet: Array
+) -> None:
     """Cluster ``other`` in the place of cluster k."""
-    n[k], logdet[k] = n[other], logdet[other]
+    n[k] = n[other]
+    logdet[k] = logdet[other]
     for i in range(first.shape[1]):
         first[k, i] = first[other, i]
         for j in range(i + 1):
-            second[k, i, j], L[k, i, j] = second[other, i, j], L[other, i, j]
+            second[k, i, j] = second[other, i, j]
+            L[k, i, j] = L[other, i, j]
 
 
 def move_row(
@@ -70,10 +81,20 @@ def move_row(
 
 
 def predictive(
-    k: int, x: Array, b: int, first: Array, n: Array, beta: float, nu: float, L: Array, logdet: Array, constants: Array
+    k: int,
+    x: Array,
+    b: int,
+    first: Array,
+    n: Array,
+    beta: float,
+    nu: float,
+    L: Array,
+    logdet: Array,
+    constants: Array,
 ) -> float:
     """log p(row b | rows of cluster k), Student's t; ``constants`` are its normalisers by the number of rows."""
-    D, own = x.shape[1], beta + n[k]
+    D = x.shape[1]
+    own = beta + n[k]
     square = 0.0
     unit = np.empty(D)
     for i in range(D):
@@ -82,4 +103,8 @@ def predictive(
             value -= L[k, i, m] * unit[m]
         unit[i] = value / L[k, i, i]
         square += unit[i] * unit[i]
-    return constants[n[k]] - 0.5 * logdet[k] - 0.5 * (nu + n[k] + 1) * math.log1p(own / (own + 1) * square)
+    return (
+        constants[n[k]]
+        - 0.5 * logdet[k]
+        - 0.5 * (nu + n[k] + 1) * math.log1p(own / (own + 1) * square)
+    )

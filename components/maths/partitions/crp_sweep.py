@@ -15,9 +15,22 @@ from components.maths.partitions.clusters import clear, copy_cluster, factor, mo
 
 
 def gibbs(
-    z: Array, x: Array, u: Array, alpha: float, V: Array, first: Array, second: Array, n: Array, beta: float, nu: float,
-    L: Array, logdet: Array, constants: Array, weights: Array, K: int,
-) -> int:  # fmt: skip
+    z: Array,
+    x: Array,
+    u: Array,
+    alpha: float,
+    V: Array,
+    first: Array,
+    second: Array,
+    n: Array,
+    beta: float,
+    nu: float,
+    L: Array,
+    logdet: Array,
+    constants: Array,
+    weights: Array,
+    K: int,
+) -> int:
     """Every row drawn anew given all others; cluster K is always the empty one.  Returns K."""
     for b in range(len(x)):
         k = z[b]
@@ -33,13 +46,16 @@ def gibbs(
         top = -np.inf
         for c in range(K + 1):
             prior = alpha if c == K else float(n[c])
-            weights[c] = math.log(prior) + predictive(c, x, b, first, n, beta, nu, L, logdet, constants)
+            weights[c] = math.log(prior) + predictive(
+                c, x, b, first, n, beta, nu, L, logdet, constants
+            )
             top = max(top, weights[c])
         total = 0.0
         for c in range(K + 1):
             weights[c] = math.exp(weights[c] - top)
             total += weights[c]
-        left, chosen = u[b] * total, 0
+        left = u[b] * total
+        chosen = 0
         while chosen < K and left >= weights[chosen]:
             left -= weights[chosen]
             chosen += 1
@@ -52,11 +68,28 @@ def gibbs(
 
 
 def restricted_scan(
-    members: Array, side: Array, count: int, x: Array, u: Array, wanted: Array, forced: bool, A: int, V: Array, first: Array,
-    second: Array, n: Array, beta: float, nu: float, L: Array, logdet: Array, constants: Array,
-) -> float:  # fmt: skip
-    """A Gibbs scan of rows between clusters A and A + 1 alone, to ``wanted`` sides where it is forced; log probability of its
-    outcome."""
+    members: Array,
+    side: Array,
+    count: int,
+    x: Array,
+    u: Array,
+    wanted: Array,
+    forced: bool,
+    A: int,
+    V: Array,
+    first: Array,
+    second: Array,
+    n: Array,
+    beta: float,
+    nu: float,
+    L: Array,
+    logdet: Array,
+    constants: Array,
+) -> float:
+    """Gibbs scan of rows restricted to clusters A and A + 1; log probability of its outcome.
+
+    If forced, rows go to their ``wanted`` sides.
+    """
     log_q = 0.0
     for m in range(count):
         b = members[m]
@@ -74,9 +107,26 @@ def restricted_scan(
 
 
 def split_or_merge(
-    z: Array, x: Array, u: Array, scans: int, alpha: float, V: Array, first: Array, second: Array, n: Array, beta: float,
-    nu: float, L: Array, logdet: Array, constants: Array, marginals: Array, members: Array, side: Array, wanted: Array, K: int,
-) -> int:  # fmt: skip
+    z: Array,
+    x: Array,
+    u: Array,
+    scans: int,
+    alpha: float,
+    V: Array,
+    first: Array,
+    second: Array,
+    n: Array,
+    beta: float,
+    nu: float,
+    L: Array,
+    logdet: Array,
+    constants: Array,
+    marginals: Array,
+    members: Array,
+    side: Array,
+    wanted: Array,
+    K: int,
+) -> int:
     """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns K, −1 − K where accepted."""
     N = len(x)
     A = len(n) - 2  # two clusters aside
@@ -84,7 +134,8 @@ def split_or_merge(
     j = min(int(u[1] * (N - 1)), N - 2)
     if j >= i:
         j += 1
-    p, q = z[i], z[j]
+    p = z[i]
+    q = z[j]
     count = 0
     clear(A, V, first, second, n, beta, L, logdet)
     clear(A + 1, V, first, second, n, beta, L, logdet)
@@ -100,14 +151,48 @@ def split_or_merge(
     for scan in range(scans):
         draws = u[3 + (scan + 1) * N : 3 + (scan + 2) * N]
         restricted_scan(
-            members, side, count, x, draws, wanted, False, A, V, first, second, n, beta, nu, L, logdet, constants
+            members,
+            side,
+            count,
+            x,
+            draws,
+            wanted,
+            False,
+            A,
+            V,
+            first,
+            second,
+            n,
+            beta,
+            nu,
+            L,
+            logdet,
+            constants,
         )
     draws = u[3 + (scans + 1) * N : 3 + (scans + 2) * N]
     log_q = restricted_scan(
-        members, side, count, x, draws, wanted, p != q, A, V, first, second, n, beta, nu, L, logdet, constants
+        members,
+        side,
+        count,
+        x,
+        draws,
+        wanted,
+        p != q,
+        A,
+        V,
+        first,
+        second,
+        n,
+        beta,
+        nu,
+        L,
+        logdet,
+        constants,
     )
     # log of P(split) L(split) over P(merged) L(merged)
-    gain = math.log(alpha) + math.lgamma(n[A]) + math.lgamma(n[A + 1]) - math.lgamma(n[A] + n[A + 1])
+    gain = (
+        math.log(alpha) + math.lgamma(n[A]) + math.lgamma(n[A + 1]) - math.lgamma(n[A] + n[A + 1])
+    )
     for c in (A, A + 1):
         gain += marginals[n[c]] - 0.5 * (nu + n[c]) * logdet[c]
     if p == q:
@@ -144,16 +229,32 @@ def split_or_merge(
 
 
 def _sweep(
-    z: Array, x: Array, u: Array, moves: int, scans: int, alpha: float, V: Array, beta: float, nu: float,
-    constants: Array, marginals: Array, log_joint: Array, accepted: Array,
-) -> None:  # fmt: skip
+    z: Array,
+    x: Array,
+    u: Array,
+    moves: int,
+    scans: int,
+    alpha: float,
+    V: Array,
+    beta: float,
+    nu: float,
+    constants: Array,
+    marginals: Array,
+    log_joint: Array,
+    accepted: Array,
+) -> None:
     """A sweep of every chain: ``moves`` proposals to split or merge, then every row; log p(z, x) and how many were accepted."""
     C, N = z.shape
     D = x.shape[1]
-    n, logdet = np.zeros(N + 4, np.int64), np.zeros(N + 4)
-    first, second, L = np.zeros((N + 4, D)), np.zeros((N + 4, D, D)), np.zeros((N + 4, D, D))
+    n = np.zeros(N + 4, np.int64)
+    logdet = np.zeros(N + 4)
+    first = np.zeros((N + 4, D))
+    second = np.zeros((N + 4, D, D))
+    L = np.zeros((N + 4, D, D))
     weights = np.zeros(N + 4)
-    members, side, wanted = np.zeros(N, np.int64), np.zeros(N, np.int64), np.zeros(N, np.int64)
+    members = np.zeros(N, np.int64)
+    side = np.zeros(N, np.int64)
+    wanted = np.zeros(N, np.int64)
     for c in range(C):
         K = 0
         for b in range(N):
@@ -174,14 +275,33 @@ def _sweep(
         for _ in range(moves):
             own = u[c, at : at + 3 + (scans + 2) * N]
             K = split_or_merge(
-                z[c], x, own, scans, alpha, V, first, second, n, beta, nu, L, logdet, constants, marginals, members, side,
-                wanted, K,
-            )  # fmt: skip
+                z[c],
+                x,
+                own,
+                scans,
+                alpha,
+                V,
+                first,
+                second,
+                n,
+                beta,
+                nu,
+                L,
+                logdet,
+                constants,
+                marginals,
+                members,
+                side,
+                wanted,
+                K,
+            )
             if K < 0:
                 K = -1 - K
                 accepted[c] += 1.0
             at += 3 + (scans + 2) * N
-        K = gibbs(z[c], x, u[c], alpha, V, first, second, n, beta, nu, L, logdet, constants, weights, K)
+        K = gibbs(
+            z[c], x, u[c], alpha, V, first, second, n, beta, nu, L, logdet, constants, weights, K
+        )
         log_joint[c] = K * math.log(alpha) + math.lgamma(alpha) - math.lgamma(alpha + N)
         for k in range(K):
             log_joint[c] += math.lgamma(n[k]) + marginals[n[k]] - 0.5 * (nu + n[k]) * logdet[k]
@@ -204,7 +324,10 @@ def _loop() -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class CrpNumbers:
-    """What sweeps need of rows x, centred at the prior mean, and of the base normal–Wishart (0, β, V, ν)."""
+    """Data for sweeps: rows x, centred at the prior mean, and the base normal–Wishart.
+
+    The base measure is (0, β, V, ν).
+    """
 
     x: Array  # [N, D]
     alpha: float
@@ -226,8 +349,15 @@ class CrpNumbers:
         halves = 0.5 * (nu + n[:, None] - np.arange(D))  # [N + 1, D]
         gammas = special.gammaln(halves).sum(1) - special.gammaln(halves[0]).sum()
         logdet = float(np.linalg.slogdet(V)[1])
-        marginals = gammas - 0.5 * n * D * math.log(math.pi) + 0.5 * nu * logdet + 0.5 * D * np.log(beta / (beta + n))
-        return cls(np.ascontiguousarray(x), alpha, np.ascontiguousarray(V), beta, nu, constants, marginals)
+        marginals = (
+            gammas
+            - 0.5 * n * D * math.log(math.pi)
+            + 0.5 * nu * logdet
+            + 0.5 * D * np.log(beta / (beta + n))
+        )
+        return cls(
+            np.ascontiguousarray(x), alpha, np.ascontiguousarray(V), beta, nu, constants, marginals
+        )
 
     def uniforms(self, moves: int, scans: int) -> int:
         """Random numbers that a sweep of one chain takes."""
@@ -238,8 +368,22 @@ class CrpNumbers:
         """Moves the labels z [C, N] (0 … K − 1 each) in place, uniforms u [C, ·]; log p(z, x) and moves accepted [C] each.
 
         Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3."""
-        log_joint, accepted = np.empty(len(z)), np.empty(len(z))
+        log_joint = np.empty(len(z))
+        accepted = np.empty(len(z))
         moves = moves if len(self.x) > 1 else 0  # two rows are needed
-        _loop()(z, self.x, u, moves, scans, self.alpha, self.V, self.beta, self.nu, self.constants, self.marginals,
-                log_joint, accepted)  # fmt: skip
+        _loop()(
+            z,
+            self.x,
+            u,
+            moves,
+            scans,
+            self.alpha,
+            self.V,
+            self.beta,
+            self.nu,
+            self.constants,
+            self.marginals,
+            log_joint,
+            accepted,
+        )
         return log_joint, accepted

@@ -1,1 +1,1 @@
-"""Mathematics of series whose hidden states are summed out."""
+"""Mathematics of series with hidden states summed out."""

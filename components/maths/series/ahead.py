@@ -1,4 +1,4 @@
-"""What follows a series: the joint moments of its next observations."""
+"""Forecast of a series: the joint moments of its next observations."""
 
 from __future__ import annotations
 
@@ -11,27 +11,40 @@ from components.maths.series.time_varying import TimeVaryingSystem, filter_syste
 
 
 class AheadOfSeries(NamedTuple):
-    """Of y_{T+1} … y_{T+H} given y_1 … y_T, for C systems."""
+    """Joint moments of y_{T+1} … y_{T+H} given y_1 … y_T, for C systems."""
 
     mean: Tensor  # [C, H]
     covariance: Tensor  # [C, H, H]
 
 
 def ahead_of(
-    system: TimeVaryingSystem, y: Tensor, seen: Tensor, horizon: int, kappa: Tensor | None, centre: float
+    system: TimeVaryingSystem,
+    y: Tensor,
+    seen: Tensor,
+    horizon: int,
+    kappa: Tensor | None,
+    centre: float,
 ) -> AheadOfSeries:
-    """y [n], the last H of which are to be forecast.  ``kappa`` [C]: y_t is regressed on y_{t−1} − centre besides, of which the
-    system has what is known, at time T + 1 alone.
+    """Joint moments of the last H values of y [n], given the values before them.
+
+    With ``kappa`` [C], y_t is also regressed on y_{t−1} − centre. The system includes
+    the known part of this term, among the forecast times only at time T + 1.
 
         w_h = F_h α_h + o_h + ε_h ~ N(m, Q) jointly,   y_h = w_h + κ (y_{h−1} − c)
-        ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k} where k ≤ h"""
+        ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k} where k ≤ h
+    """
     times = len(y) - horizon
-    past = system._replace(F=system.F[:times], offset=system.offset[:, :times], noise=system.noise[:, :times])
+    past = system._replace(
+        F=system.F[:times], offset=system.offset[:, :times], noise=system.noise[:, :times]
+    )
     found = filter_system(past, y[:times], seen[:times].tolist())
-    a, P = found.a[:, -1], found.last
-    W, GT = torch.diag_embed(system.W), system.G.mT
+    a = found.a[:, -1]
+    P = found.last
+    W = torch.diag_embed(system.W)
+    GT = system.G.mT
     crosses: list[Tensor] = []  # of the latest state with w_1 … w_h  # [C, d] each
-    means, rows = [], []
+    means = []
+    rows = []
     for t in range(times, len(y)):
         F = system.F[t]
         if t > times:

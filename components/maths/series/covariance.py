@@ -16,20 +16,26 @@ NUMBERS = 3 * 10**7  # of K covariances [T, T] at once, a quarter of a gigabyte
 
 @dataclass(frozen=True)
 class SeriesCovariance:
-    """x_1:T ~ N(μ, U Uᵀ + Σ_p v_p B_p) where the states of a linear system are summed out, in float64.
+    """x_1:T ~ N(μ, U Uᵀ + Σ_p v_p B_p) of a linear system with states summed out, in float64.
 
-    With h_k = F Gᵏ and M_j the lower triangular Toeplitz matrix of (h_0)_j, (h_1)_j, … the noise of state j, of variance q_j,
-    has the part q_j M_j M_jᵀ; that of the observations r I; z_0 has U, of rows s_0 h_t."""
+    Let h_k = F Gᵏ and let M_j be the lower triangular Toeplitz matrix of (h_0)_j, (h_1)_j,
+    … The noise of state j, of variance q_j, contributes q_j M_j M_jᵀ, the noise of the
+    observations contributes r I, and z_0 contributes U with rows s_0 h_t.
+    """
 
     mean: Tensor  # μ [T]
     start: Tensor  # U [T, d]
-    parts: Tensor  # B [1 + P, T, T]: that of the observations, then those of the states in the order of their variances
+    # B [1 + P, T, T]: that of the observations, then those of the states in the order of their
+    # variances
+    parts: Tensor
 
     @classmethod
     def of(cls, system: LinearSystem, shared: list[int], times: int) -> SeriesCovariance:
         """``shared``: how many states, in their order, have one variance in common."""
         system = system.like(torch.empty(0, dtype=torch.float64, device=system.F.device))
-        state, mean, h = system.m0, [], [system.F]
+        state = system.m0
+        mean = []
+        h = [system.F]
         for _ in range(times):
             state = system.G @ state + system.c
             mean.append(system.F @ state + system.a)
@@ -51,12 +57,17 @@ class SeriesCovariance:
         U is kept apart, for a diffuse first state would drown small variances in V + U Uᵀ.
 
         Source: Woodbury's identity and the matrix determinant lemma."""
-        parts, start = self.parts[:, seen][:, :, seen], self.start[seen]
+        parts = self.parts[:, seen][:, :, seen]
+        start = self.start[seen]
         V = torch.einsum("kp,pst->kst", variances.double(), parts)  # [K, n, n]
         L, failed = torch.linalg.cholesky_ex(V)
         right = torch.cat([start, (x.double() - self.mean)[seen].unsqueeze(1)], 1)
-        W, e = torch.linalg.solve_triangular(L, right.expand(len(V), -1, -1), upper=False).tensor_split([-1], 2)
-        R = torch.linalg.cholesky_ex(torch.eye(start.shape[1], dtype=V.dtype, device=V.device) + W.mT @ W)[0]
+        W, e = torch.linalg.solve_triangular(
+            L, right.expand(len(V), -1, -1), upper=False
+        ).tensor_split([-1], 2)
+        R = torch.linalg.cholesky_ex(
+            torch.eye(start.shape[1], dtype=V.dtype, device=V.device) + W.mT @ W
+        )[0]
         spared = torch.linalg.solve_triangular(R, W.mT @ e, upper=False)
         square = e.square().sum((1, 2)) - spared.square().sum((1, 2))
         log_det = sum(2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) for factor in (L, R))

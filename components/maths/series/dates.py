@@ -72,10 +72,16 @@ def name_time(time: pd.Timestamp, like: str) -> str:
     """A time, in UTC where ``like`` has an offset, in the form of another date."""
     import pandas as pd
 
-    form, dash = form_of(like), "-" * ("-" in like)
+    form = form_of(like)
+    dash = "-" * ("-" in like)
     if form == "quarter":
         return f"{time.year}{dash}Q{time.quarter}"
-    patterns = {"year": "%Y", "month": "%Y-%m", "week": f"%G{dash}W%V", "day of a week": f"%G{dash}W%V{dash}%u"}
+    patterns = {
+        "year": "%Y",
+        "month": "%Y-%m",
+        "week": f"%G{dash}W%V",
+        "day of a week": f"%G{dash}W%V{dash}%u",
+    }
     patterns["day"] = f"%Y{dash}%m{dash}%d"
     if form in patterns:
         return time.strftime(patterns[form])

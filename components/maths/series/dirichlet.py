@@ -19,7 +19,9 @@ def log_dirichlet(log_x: Tensor, concentration: float) -> Tensor:
     return constant + (concentration - 1) * log_x.sum(-1)
 
 
-def draw_simplex(shape: tuple[int, ...], concentration: float, generator: torch.Generator) -> Tensor:
+def draw_simplex(
+    shape: tuple[int, ...], concentration: float, generator: torch.Generator
+) -> Tensor:
     """Draws of Dir(a 1) over the last dimension, in float64: Gamma variables, normalised."""
     shapes = torch.full(shape, concentration, device=generator.device, dtype=torch.float64)
     x = torch._standard_gamma(shapes, generator=generator).clamp_min(SMALLEST)

@@ -1,7 +1,9 @@
-"""Sums over the paths of a hidden Markov chain, in logarithms, for K sets of probabilities at once.
+"""Log-domain sums over the paths of a hidden Markov chain, for K sets of probabilities.
 
-The product of all T matrices of a chain is taken in pairs, in ⌈log₂ T⌉ rounds, rather than one factor after the other: a
-round is one operation for all pairs, and T small operations would take longer than their arithmetic."""
+The product of all T matrices of a chain is computed in pairs, in ⌈log₂ T⌉ rounds,
+instead of one factor after the other: a round is one operation for all pairs, and T
+small operations would take longer than their arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,15 @@ def forward(log_start: Tensor, log_transition: Tensor, log_seen: Tensor) -> Tens
     first = log_start + log_seen[:, 0]  # α_1  # [K, S]
     if log_seen.shape[1] == 1:
         return first
-    onward = log_transition.unsqueeze(1) + log_seen[:, 1:].unsqueeze(2)  # log A_ij p(x_t | j)  # [K, T − 1, S, S]
+    # log A_ij p(x_t | j)  # [K, T − 1, S, S]
+    onward = log_transition.unsqueeze(1) + log_seen[:, 1:].unsqueeze(2)
     return torch.logsumexp(first.unsqueeze(-1) + log_chain(onward), -2)  # eq. (20)
 
 
 def ahead(log_weights: Tensor, log_transition: Tensor, horizon: int) -> Tensor:
     """log Pr(z_{T+h} | x_1:T), h = 1 … H, from α_T [K, S] or anything proportional to it -> [K, H, S]."""
-    now, found = log_weights.log_softmax(-1), []
+    now = log_weights.log_softmax(-1)
+    found = []
     for _ in range(horizon):
         now = torch.logsumexp(now.unsqueeze(-1) + log_transition, -2)
         found.append(now)

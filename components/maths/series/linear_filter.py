@@ -1,4 +1,4 @@
-"""The Kalman filter of one series for K sets of variances at once, every number of which can be differentiated twice."""
+"""Twice-differentiable Kalman filter of one series, batched over K sets of variances."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StateMoments:
 
 
 def first(system: LinearSystem, sets: int) -> StateMoments:
-    """Those of z_0."""
+    """Moments of z_0."""
     d = len(system.m0)
     P = system.s0**2 * torch.eye(d, dtype=system.m0.dtype, device=system.m0.device)
     return StateMoments(system.m0.expand(sets, d), P.expand(sets, d, d))
@@ -61,13 +61,15 @@ def filter_series(
 
     Source: Särkkä (2013), theorem 4.2."""
     now = first(system, len(r))
-    errors, variances = [], []
+    errors = []
+    variances = []
     for value, there in zip(x.unbind(), seen, strict=True):
         now = now.ahead(system, q)
         if not there:
             continue
         mean, S, spread = now.of_observation(system, r)
-        error, root = value - mean, S.rsqrt().unsqueeze(1)
+        error = value - mean
+        root = S.rsqrt().unsqueeze(1)
         unit = root * spread  # P⁻ Fᵀ / √S: both updates in symmetric form  # [K, d]
         m = torch.addcmul(now.m, unit, error.unsqueeze(1) * root)
         now = StateMoments(m, torch.baddbmm(now.P, unit.unsqueeze(2), unit.unsqueeze(1), alpha=-1))
@@ -75,13 +77,17 @@ def filter_series(
         variances.append(S)
     if not errors:
         return r.new_zeros(len(r)), now
-    error, S = torch.stack(errors, 1), torch.stack(variances, 1)  # [K, times seen]
+    error = torch.stack(errors, 1)
+    S = torch.stack(variances, 1)  # [K, times seen]
     return -0.5 * (error.square() / S + S.log() + math.log(2 * math.pi)).sum(1), now
 
 
-def forecast(system: LinearSystem, q: Tensor, r: Tensor, now: StateMoments, horizon: int) -> tuple[Tensor, Tensor]:
+def forecast(
+    system: LinearSystem, q: Tensor, r: Tensor, now: StateMoments, horizon: int
+) -> tuple[Tensor, Tensor]:
     """Means and variances of x_{T+1} … x_{T+H} [K, H] each, from the moments of z_T."""
-    means, variances = [], []
+    means = []
+    variances = []
     for _ in range(horizon):
         now = now.ahead(system, q)
         mean, S, _ = now.of_observation(system, r)

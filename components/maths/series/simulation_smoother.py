@@ -1,8 +1,10 @@
-"""Draws of the states of a linear Gaussian series given its observations, C systems at once.
+"""Draws of the states of a linear Gaussian series given its observations, for C systems.
 
-    α_1 ~ N(m, diag s²),   α_{t+1} = G α_t + N(0, diag w),   y_t = F_t α_t + N(0, h_t),   t = 1 … n, one number y_t
+    α_1 ~ N(m, diag s²),   α_{t+1} = G α_t + N(0, diag w),
+    y_t = F_t α_t + N(0, h_t),   t = 1 … n, one number y_t
 
-Every sum is taken in one order, so that a compiled loop (``maths.compiled.simulation_smoother``) has the same bits.
+Every sum is computed in one order, so that a compiled loop
+(``maths.compiled.simulation_smoother``) has the same bits.
 """
 
 from __future__ import annotations
@@ -15,35 +17,41 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Sparse:
-    """Where a matrix [d, d] is not 0: row i has the columns ``columns[start[i]:start[i + 1]]``."""
+    """Nonzero pattern of a matrix [d, d].
+
+    Row i has the columns ``columns[start[i]:start[i + 1]]``.
+    """
 
     start: tuple[int, ...]
     columns: tuple[int, ...]
 
     @classmethod
     def of(cls, there: Tensor) -> Sparse:
-        """Of a pattern [d, d] bool."""
+        """Build from a pattern [d, d] bool."""
         rows = [row.nonzero().flatten().tolist() for row in there]
         ends = torch.tensor([0, *map(len, rows)]).cumsum(0).tolist()
         return cls(tuple(ends), tuple(j for row in rows for j in row))
 
     def numbers(self, G: Tensor) -> Tensor:
-        """Of a matrix [C, d, d] those that are kept [C, nnz]."""
-        rows = [i for i in range(len(self.start) - 1) for _ in range(self.start[i], self.start[i + 1])]
+        """Entries [C, nnz] of a matrix [C, d, d] at the positions of the pattern."""
+        rows = [
+            i for i in range(len(self.start) - 1) for _ in range(self.start[i], self.start[i + 1])
+        ]
         return G[:, rows, list(self.columns)]
 
     def times(self, values: Tensor, x: Tensor) -> Tensor:
         """G x [C, d, …] of x [C, d, …]; a row's products are added from left to right."""
-        out, one = (
-            torch.zeros_like(x),
-            [i for i in range(len(self.start) - 1) if self.start[i + 1] - self.start[i] == 1],
-        )
+        out = torch.zeros_like(x)
+        one = [i for i in range(len(self.start) - 1) if self.start[i + 1] - self.start[i] == 1]
         tail = (1,) * (x.dim() - 2)
         if one:
             at = [self.start[i] for i in one]
-            out[:, one] = values[:, at].reshape(len(x), -1, *tail) * x[:, [self.columns[k] for k in at]]
+            out[:, one] = (
+                values[:, at].reshape(len(x), -1, *tail) * x[:, [self.columns[k] for k in at]]
+            )
         for i in range(len(self.start) - 1):
-            a, b = self.start[i], self.start[i + 1]
+            a = self.start[i]
+            b = self.start[i + 1]
             if b - a > 1:
                 products = values[:, a:b].reshape(len(x), -1, *tail) * x[:, list(self.columns[a:b])]
                 out[:, i] = products.cumsum(1)[:, -1]
@@ -57,7 +65,7 @@ def in_order(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class StateLayout:
-    """What is the same in all draws."""
+    """Parts of the system that are the same in all draws."""
 
     seen: Tensor  # [n] bool
     F: Tensor  # [n, d]
@@ -89,7 +97,9 @@ def simulate_states(
         α_1 = α⁺_1 + m + diag s² r_0,  α_{t+1} = G α_t + η⁺_t + W r_t
 
     Source: Durbin & Koopman (2002); Koopman (1993); Jarociński (2015), of the mean that is left out."""
-    F, values, noisy = layout.F, layout.rows.numbers(G), list(layout.noisy)
+    F = layout.F
+    values = layout.rows.numbers(G)
+    noisy = list(layout.noisy)
     n, d = F.shape
     C = len(y)
     if d == 0:
@@ -97,16 +107,24 @@ def simulate_states(
     back = Sparse.of(_pattern(layout.rows).T)
     values_back = back.numbers(G.mT)
     columns = (F != 0).any(0).nonzero().flatten().tolist()
-    w, h = scale * scale, noise * noise
+    w = scale * scale
+    h = noise * noise
     shocks = scale.unsqueeze(1) * numbers.states  # η⁺ [C, n − 1, k]
     errors = noise * numbers.observations
     plus = layout.sd * numbers.first
-    a, P = layout.mean.expand(C, d), (layout.sd * layout.sd).diag().expand(C, d, d)
-    gains, scaled = [], []
+    a = layout.mean.expand(C, d)
+    P = (layout.sd * layout.sd).diag().expand(C, d, d)
+    gains = []
+    scaled = []
     for t in range(n):
         row = F[t, columns]
         if bool(layout.seen[t]):
-            v = y[:, t] - in_order(row * plus[:, columns]) - errors[:, t] - in_order(row * a[:, columns])
+            v = (
+                y[:, t]
+                - in_order(row * plus[:, columns])
+                - errors[:, t]
+                - in_order(row * a[:, columns])
+            )
             M = in_order(P[:, :, columns] * row)  # P Fᵀ [C, d]
             f = in_order(row * M[:, columns]) + h[:, t]
             a = a + M / f.unsqueeze(1) * v.unsqueeze(1)
@@ -125,7 +143,8 @@ def simulate_states(
         if noisy:
             P[:, noisy, noisy] = P[:, noisy, noisy] + w
             plus[:, noisy] = plus[:, noisy] + shocks[:, t]
-    r, pulls = torch.zeros_like(a), []
+    r = torch.zeros_like(a)
+    pulls = []
     for t in range(n - 1, -1, -1):
         if t < n - 1:
             pulls.append(r[:, noisy])
@@ -146,7 +165,10 @@ def simulate_states(
 
 
 def driven(layout: StateLayout, G: Tensor, noise: Tensor) -> Tensor:
-    """What states answer to their noise [C, n − 1, d] alone: D_1 = 0, D_{t+1} = G D_t + noise_t [C, n, d]."""
+    """Response of the states to their noise [C, n − 1, d] only.
+
+    D_1 = 0, D_{t+1} = G D_t + noise_t [C, n, d].
+    """
     values = layout.rows.numbers(G)
     state = torch.zeros_like(noise[:, 0])
     states = [state]

@@ -20,11 +20,14 @@ def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
     n = len(flow)
     s = torch.zeros(len(kept), n, flow.shape[1], dtype=kept.dtype, device=kept.device)
     s[:, 1:] = flow[:-1]
-    width, power = 1, kept.unsqueeze(1)
+    width = 1
+    power = kept.unsqueeze(1)
     while width < n:
         wider = s.clone()
         wider[:, width:] += power * s[:, :-width]
-        s, power, width = wider, power * power, 2 * width
+        s = wider
+        power = power * power
+        width = 2 * width
     return s
 
 

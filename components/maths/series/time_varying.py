@@ -1,4 +1,4 @@
-"""The Kalman filter and smoother of one series with time-varying rows, for C systems at once."""
+"""Kalman filter and smoother of one series with time-varying rows, for C systems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TimeVaryingSystem(NamedTuple):
 
 @dataclass(frozen=True)
 class FilteredSystem:
-    """What is said of each time from those before it, and what a smoother needs of it."""
+    """Predictive moments of each time given earlier times, and the inputs of a smoother."""
 
     log_density: Tensor  # log p(y_seen) [C]
     mean: Tensor  # E[y_t | y_<t] [C, n]
@@ -37,28 +37,46 @@ class FilteredSystem:
     error: Tensor  # v_t = y_t less its mean, 0 where it is not seen [C, n]
 
 
-Weigh = Callable[[int, Tensor, Tensor], Tensor]  # of t, v [C] and S [C] the precision λ of that observation [C]
+# of t, v [C] and S [C] the precision λ of that observation [C]
+Weigh = Callable[[int, Tensor, Tensor], Tensor]
 
 
 def filter_system(
-    system: TimeVaryingSystem, y: Tensor, seen: list[bool], keep: bool = False, weigh: Weigh | None = None
+    system: TimeVaryingSystem,
+    y: Tensor,
+    seen: list[bool],
+    keep: bool = False,
+    weigh: Weigh | None = None,
 ) -> FilteredSystem:
-    """Of y [n] or [C, n]; times that are not seen are passed over.  ``keep``: every covariance.  ``weigh``: once its error is
-    known, an observation is worth r/λ; what was said of it before is not.
+    """Kalman filter of y [n] or [C, n]; unobserved times are skipped.
 
-        S = F P Fᵀ + r,  v = y − F a − o,  a ← G (a + P Fᵀ v/S),  P ← G (P − P Fᵀ F P/S) Gᵀ + W,  log p = Σ log N(v | 0, S)
+        S = F P Fᵀ + r,  v = y − F a − o,  a ← G (a + P Fᵀ v/S),
+        P ← G (P − P Fᵀ F P/S) Gᵀ + W,  log p = Σ log N(v | 0, S)
 
-    Source: Durbin and Koopman (2012), section 4.3, eq. (4.24)."""
+    Args:
+        keep: return every covariance.
+        weigh: once the error of an observation is known, its variance is r/λ; the
+            prediction made before is unchanged.
+
+    Source: Durbin and Koopman (2012), section 4.3, eq. (4.24).
+    """
     sets = len(system.G)
     a = system.mean.expand(sets, -1)
     P = torch.diag_embed(system.sd.square()).expand(sets, -1, -1)
     y = y.expand(sets, -1)
-    W, GT = torch.diag_embed(system.W), system.G.mT
-    means, variances, states, covariances, gains, errors = [], [], [a], [P], [], []
+    W = torch.diag_embed(system.W)
+    GT = system.G.mT
+    means = []
+    variances = []
+    states = [a]
+    covariances = [P]
+    gains = []
+    errors = []
     for t, there in enumerate(seen):
         F = system.F[t]
         PF = P @ F  # [C, d]
-        mean, S = a @ F + system.offset[:, t], PF @ F + system.noise[:, t]
+        mean = a @ F + system.offset[:, t]
+        S = PF @ F + system.noise[:, t]
         means.append(mean)
         variances.append(S)
         if there:
@@ -78,11 +96,15 @@ def filter_system(
         states.append(a)
         if keep:
             covariances.append(P)
-    mean, S, v = torch.stack(means, 1), torch.stack(variances, 1), torch.stack(errors, 1)
+    mean = torch.stack(means, 1)
+    S = torch.stack(variances, 1)
+    v = torch.stack(errors, 1)
     counts = torch.tensor(seen, device=v.device)
     log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * counts).sum(1)
     kept = torch.stack(covariances, 1) if keep else None
-    return FilteredSystem(log_density, mean, S, torch.stack(states, 1), kept, P, torch.stack(gains, 1), v)
+    return FilteredSystem(
+        log_density, mean, S, torch.stack(states, 1), kept, P, torch.stack(gains, 1), v
+    )
 
 
 def _adjoints(system: TimeVaryingSystem, found: FilteredSystem, seen: list[bool]) -> Tensor:
@@ -119,4 +141,6 @@ def smooth_system(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tup
             N = N + torch.outer(system.F[t], system.F[t]) / found.variance[:, t].view(-1, 1, 1)
         P = found.P[:, t]
         covariances.append(P - P @ N @ P)
-    return found.a[:, :-1] + (found.P[:, :-1] @ r[:, :-1].unsqueeze(3)).squeeze(3), torch.stack(covariances[::-1], 1)
+    return found.a[:, :-1] + (found.P[:, :-1] @ r[:, :-1].unsqueeze(3)).squeeze(3), torch.stack(
+        covariances[::-1], 1
+    )

@@ -1,4 +1,4 @@
-"""What a filter leaves of a series and of the columns beside it, in units of its standard deviation."""
+"""Standardised filter residuals of a series and of further columns."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ from components.maths.conditionals.exact_root import root
 from components.maths.series.simulation_smoother import StateLayout, in_order
 
 
-def whiten_columns(layout: StateLayout, beside: Tensor, G: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """(Y − F A)/√f of columns Y [C, n, q], the last of which is y and has the states' mean, the others none; [C, n, q].
+def whiten_columns(
+    layout: StateLayout, beside: Tensor, G: Tensor, scale: Tensor, noise: Tensor
+) -> Tensor:
+    """Filter residuals (Y − F A)/√f of columns Y [C, n, q]; [C, n, q].
 
-        V = Y − F A,  f = F P Fᵀ + h,  K = P Fᵀ/f,  A ← G(A + K V),  P ← G(P − K f Kᵀ)Gᵀ + W           t = 1 … n
+    The last column is y and has the states' mean; the other columns have mean zero.
 
-    0 at times that are not seen.  Of y = Xβ + states + noise what is left of y is that of X times β and white noise, for all of
-    this is linear: p(y | β) with the states summed out.  h = noise² [C, n], W = scale² [C, k] of the noisy states.
+        V = Y − F A,  f = F P Fᵀ + h,  K = P Fᵀ/f,
+        A ← G(A + K V),  P ← G(P − K f Kᵀ)Gᵀ + W           t = 1 … n
 
-    Source: Durbin and Koopman (2012), section 6.2.3."""
-    F, values, noisy = layout.F, layout.rows.numbers(G), list(layout.noisy)
+    The result is 0 at unobserved times. The filter is linear: if y = Xβ + states + noise,
+    the residual of y is the residual of X times β plus white noise, which gives p(y | β)
+    with the states summed out. h = noise² [C, n], W = scale² [C, k] of the noisy states.
+
+    Source: Durbin and Koopman (2012), section 6.2.3.
+    """
+    F = layout.F
+    values = layout.rows.numbers(G)
+    noisy = list(layout.noisy)
     C, n, q = beside.shape
     columns = (F != 0).any(0).nonzero().flatten().tolist()
-    A = torch.cat([layout.mean.new_zeros(len(layout.mean), q - 1), layout.mean.unsqueeze(1)], 1).expand(C, -1, -1)
+    A = torch.cat(
+        [layout.mean.new_zeros(len(layout.mean), q - 1), layout.mean.unsqueeze(1)], 1
+    ).expand(C, -1, -1)
     P = (layout.sd * layout.sd).diag().expand(C, F.shape[1], F.shape[1])
     out = torch.zeros_like(beside)
     for t in range(n):

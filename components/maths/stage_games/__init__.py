@@ -1,1 +1,1 @@
-"""Matrix games solved exactly, many at once."""
+"""Exact batched solvers for matrix games."""

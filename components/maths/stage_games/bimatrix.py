@@ -11,7 +11,8 @@ from torch import Tensor
 from components.maths.stage_games.supports import mixtures, sizes
 
 Selection = Literal["first", "best", "welfare"]
-TIE = 1e-9  # in shares of the largest payoff: what a player may gain where an equilibrium is said to be one
+# in shares of the largest payoff: what a player may gain where an equilibrium is said to be one
+TIE = 1e-9
 AT_ONCE = 4_000_000  # pairs of mixtures that are looked at together
 
 
@@ -24,8 +25,9 @@ class Chosen(NamedTuple):
 
 @cache
 def _smallest_first(A: int, B: int) -> Tensor:
-    """Numbers of pairs of mixtures, those of the smallest supports first."""
-    hers, his = torch.tensor(sizes(A, B)), torch.tensor(sizes(B, A))
+    """Indices of pairs of mixtures, the pairs with the smallest supports first."""
+    hers = torch.tensor(sizes(A, B))
+    his = torch.tensor(sizes(B, A))
     return torch.argsort((hers[:, None] + his[None, :]).flatten(), stable=True)
 
 
@@ -35,25 +37,35 @@ def pairs(A: int, B: int) -> int:
 
 
 def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
-    """An equilibrium of each bimatrix, r_a and r_b [N, A, B].
+    """An equilibrium of each bimatrix game, r_a and r_b [N, A, B].
 
-    Every extreme one is a pair (x, y) of ``mixtures`` of r_b and of r_a from which neither gains by turning away alone, in
-    degenerate games too; x and y need not have supports of one size.  Taken is the ``first``, supports of fewest actions
-    before others and her first actions before her later ones, the ``best`` for her, xᵀ r_a y, or that of the highest
-    ``welfare``, xᵀ (r_a + r_b) y; of several as good, the first.  Where rounding leaves none, that with least to gain.
+    Every extreme equilibrium is a pair (x, y) of ``mixtures`` of r_b and of r_a from which
+    neither player gains by deviating unilaterally, in degenerate games too; x and y need
+    not have supports of one size. ``selection`` is ``first`` (smaller supports before
+    larger ones, then earlier actions of the agent before later ones), ``best`` (highest
+    payoff of the agent, xᵀ r_a y) or ``welfare`` (highest xᵀ (r_a + r_b) y); ties go to the
+    first. If rounding leaves no equilibrium, the pair with the least to gain is returned.
 
-    Source: Kuhn (1961); Mangasarian (1964)."""
+    Source: Kuhn (1961); Mangasarian (1964).
+    """
     parts = max(1, AT_ONCE // pairs(*r_a.shape[1:]))
-    each = [_equilibrium(a, b, selection) for a, b in zip(r_a.split(parts), r_b.split(parts), strict=True)]
+    each = [
+        _equilibrium(a, b, selection)
+        for a, b in zip(r_a.split(parts), r_b.split(parts), strict=True)
+    ]
     return Chosen(torch.cat([found.x for found in each]), torch.cat([found.y for found in each]))
 
 
 def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
     dtype, (N, A, B) = r_a.dtype, r_a.shape
-    r_a, r_b = r_a.double(), r_b.double()
-    x, y = mixtures(r_b), mixtures(r_a.mT)  # [N, K, A], [N, L, B]
-    hers, his = r_a @ y.mT, x @ r_b  # what each action is worth [N, A, L], [N, K, B]
-    worth_a, worth_b = x @ hers, his @ y.mT  # [N, K, L]
+    r_a = r_a.double()
+    r_b = r_b.double()
+    x = mixtures(r_b)
+    y = mixtures(r_a.mT)  # [N, K, A], [N, L, B]
+    hers = r_a @ y.mT
+    his = x @ r_b  # what each action is worth [N, A, L], [N, K, B]
+    worth_a = x @ hers
+    worth_b = his @ y.mT  # [N, K, L]
     gain = torch.maximum(hers.amax(1).unsqueeze(1) - worth_a, his.amax(2).unsqueeze(2) - worth_b)
     gain = gain.flatten(1).nan_to_num(torch.inf)
     tolerance = TIE * torch.maximum(r_a.abs().amax((1, 2)), r_b.abs().amax((1, 2))).unsqueeze(1)
@@ -64,5 +76,6 @@ def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
         holds &= wanted >= wanted.amax(1, keepdim=True) - tolerance
     order = _smallest_first(A, B).to(r_a.device)
     pair = order[holds[:, order].long().argmax(1)]
-    at, L = torch.arange(N, device=r_a.device), y.shape[1]
+    at = torch.arange(N, device=r_a.device)
+    L = y.shape[1]
     return Chosen(x[at, pair // L].to(dtype), y[at, pair % L].to(dtype))

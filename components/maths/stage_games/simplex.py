@@ -1,4 +1,7 @@
-"""The simplex method on many matrix games of one shape at once, for those too large to look at every support."""
+"""Batched simplex method for matrix games that are too large for support enumeration.
+
+All games of a batch have one shape.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,13 @@ def safest(payoff: Tensor) -> Tensor:
 
     Source: Dantzig (1963), chapter 13; Bland (1977)."""
     N, A, B = payoff.shape
-    low, high = payoff.amin((1, 2), keepdim=True), payoff.amax((1, 2), keepdim=True)
+    low = payoff.amin((1, 2), keepdim=True)
+    high = payoff.amax((1, 2), keepdim=True)
     scaled = 1 + (payoff - low) / torch.where(high > low, high - low, 1.0)
     ones = payoff.new_ones(N, A, 1)
-    top = torch.cat([scaled, torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A), ones], 2)
+    top = torch.cat(
+        [scaled, torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A), ones], 2
+    )
     tableau = torch.cat([top, torch.zeros_like(top[:, :1])], 1)
     tableau[:, A, :B] = -1
     basis = torch.arange(B, B + A, device=payoff.device).repeat(N, 1)
@@ -34,10 +40,13 @@ def safest(payoff: Tensor) -> Tensor:
         if not len(going):
             duals = tableau[:, A, B:-1].clamp_min(0)
             return duals / duals.sum(1, keepdim=True)
-        now, at = tableau[going], torch.arange(len(going), device=payoff.device)
+        now = tableau[going]
+        at = torch.arange(len(going), device=payoff.device)
         enters = better[going].long().argmax(1)
         column = now[at, :, enters]  # [n, A + 1]
-        limits = torch.where(column[:, :A] > ZERO, now[:, :A, -1] / column[:, :A].clamp_min(ZERO), torch.inf)
+        limits = torch.where(
+            column[:, :A] > ZERO, now[:, :A, -1] / column[:, :A].clamp_min(ZERO), torch.inf
+        )
         tied = limits <= limits.amin(1, keepdim=True) + ZERO
         leaves = torch.where(tied, basis[going], A + B).argmin(1)
         row = now[at, leaves] / column[at, leaves].unsqueeze(1)
@@ -45,4 +54,6 @@ def safest(payoff: Tensor) -> Tensor:
         now[at, leaves] = row
         tableau[going] = now
         basis[going, leaves] = enters
-    raise NumericalTrouble("a matrix game was not solved", "look for rewards of very different sizes")
+    raise NumericalTrouble(
+        "a matrix game was not solved", "look for rewards of very different sizes"
+    )

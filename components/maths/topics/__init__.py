@@ -1,1 +1,1 @@
-"""What inference of topics is made of: factors of documents, sweeps over words, and bounds."""
+"""Building blocks of topic inference: document factors, sweeps over words, and bounds."""

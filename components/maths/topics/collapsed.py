@@ -9,7 +9,7 @@ from components.maths.topics import collapsed_loop
 
 
 def starts_of(lengths: Tensor) -> Tensor:
-    """Where each document begins, and where the last one ends [B + 1]."""
+    """Start offset of each document, and the end of the last one [B + 1]."""
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
@@ -18,7 +18,9 @@ def word_counts(words: Tensor, z: Tensor, V: int, K: int) -> Tensor:
     return torch.bincount(words * K + z, minlength=V * K).view(V, K)
 
 
-def sweep(words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, eta: Tensor) -> Tensor:
+def sweep(
+    words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, eta: Tensor
+) -> Tensor:
     """z [M] after one sweep of a Gibbs sampler, word by word, document after document.
 
         p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without i
@@ -29,7 +31,8 @@ def sweep(words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, et
     Source: Griffiths and Steyvers (2004), eq. (5)."""
     z = z.clone()
     n = word_counts(words, z, len(eta), len(alpha))
-    alpha, eta = alpha.double(), eta.double()
+    alpha = alpha.double()
+    eta = eta.double()
     inverse = torch.arange(len(words) + 1, dtype=torch.float64).add_(eta.sum()).reciprocal_()
     work = [torch.empty_like(alpha) for _ in range(3)]
     arrays = (starts_of(totals), words, z, u, alpha, n + eta[:, None], n.sum(0), inverse, *work)
@@ -43,7 +46,11 @@ def sum_by_word(words: Tensor, values: Tensor, V: int) -> Tensor:
 
 
 def update_responsibilities(
-    pairs: tuple[Tensor, Tensor, Tensor], phi: Tensor, alpha: Tensor, eta: Tensor, second_order: bool
+    pairs: tuple[Tensor, Tensor, Tensor],
+    phi: Tensor,
+    alpha: Tensor,
+    eta: Tensor,
+    second_order: bool,
 ) -> Tensor:
     """φ [M, K] after one pass of collapsed variational Bayes over the pairs of a document and a word, on the CPU.
 
@@ -55,10 +62,15 @@ def update_responsibilities(
 
     Source: Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
     words, counts, lengths = pairs
-    phi, n, alpha, eta = phi.clone(), counts.double(), alpha.double(), eta.double()
+    phi = phi.clone()
+    n = counts.double()
+    alpha = alpha.double()
+    eta = eta.double()
     mean = sum_by_word(words, n[:, None] * phi, len(eta))
     spread = sum_by_word(words, n[:, None] * phi * (1 - phi), len(eta))
-    by_word, by_topic, topic_spread = mean + eta[:, None], mean.sum(0) + eta.sum(), spread.sum(0)
+    by_word = mean + eta[:, None]
+    by_topic = mean.sum(0) + eta.sum()
+    topic_spread = spread.sum(0)
     work = [torch.empty_like(alpha) for _ in range(3)]
     first = [x.numpy() for x in (starts_of(lengths), words, n, phi, alpha)]
     rest = [x.numpy() for x in (by_word, by_topic, spread, topic_spread, *work)]

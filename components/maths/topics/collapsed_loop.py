@@ -14,16 +14,26 @@ from components.maths.compiled.loops import Array
 
 
 def _gibbs(
-    starts: Array, words: Array, z: Array, u: Array, alpha: Array, by_word: Array, n_k: Array, inverse: Array,
-    own: Array, ratio: Array, cumulative: Array,
-) -> None:  # fmt: skip
+    starts: Array,
+    words: Array,
+    z: Array,
+    u: Array,
+    alpha: Array,
+    by_word: Array,
+    n_k: Array,
+    inverse: Array,
+    own: Array,
+    ratio: Array,
+    cumulative: Array,
+) -> None:
     """One sweep z_i ~ p(z_i | z without z_i, y) over all words, in place.
 
     by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M] are uniform.  The ratio
     (α_k + n_dk) / (Σ η + n_k) changes for two topics a word: the loop over topics divides by nothing."""
     K = len(alpha)
     for d in range(len(starts) - 1):
-        lo, hi = starts[d], starts[d + 1]
+        lo = starts[d]
+        hi = starts[d + 1]
         for k in range(K):
             own[k] = alpha[k]
         for i in range(lo, hi):
@@ -31,7 +41,8 @@ def _gibbs(
         for k in range(K):
             ratio[k] = own[k] * inverse[n_k[k]]
         for i in range(lo, hi):
-            row, k = by_word[words[i]], z[i]
+            row = by_word[words[i]]
+            k = z[i]
             own[k] -= 1.0
             row[k] -= 1.0
             n_k[k] -= 1
@@ -40,7 +51,8 @@ def _gibbs(
             for k in range(K):
                 total += ratio[k] * row[k]
                 cumulative[k] = total
-            target, new = u[i] * total, 0
+            target = u[i] * total
+            new = 0
             while cumulative[new] <= target and new < K - 1:
                 new += 1
             z[i] = new
@@ -51,26 +63,43 @@ def _gibbs(
 
 
 def _collapsed_vb(
-    starts: Array, words: Array, counts: Array, phi: Array, alpha: Array, second: bool,
-    by_word: Array, by_topic: Array, word_spread: Array, topic_spread: Array, own: Array, own_spread: Array, new: Array,
-) -> None:  # fmt: skip
+    starts: Array,
+    words: Array,
+    counts: Array,
+    phi: Array,
+    alpha: Array,
+    second: bool,
+    by_word: Array,
+    by_topic: Array,
+    word_spread: Array,
+    topic_spread: Array,
+    own: Array,
+    own_spread: Array,
+    new: Array,
+) -> None:
     """One pass over the pairs of documents and words, φ [M, K] in place.
 
     by_word [V, K] is η_v + E n_vk and by_topic [K] Σ η + E n_k; spreads are variances of these counts."""
     K = len(alpha)
     for d in range(len(starts) - 1):
-        lo, hi = starts[d], starts[d + 1]
+        lo = starts[d]
+        hi = starts[d + 1]
         for k in range(K):
-            own[k], own_spread[k] = alpha[k], 0.0
+            own[k] = alpha[k]
+            own_spread[k] = 0.0
         for j in range(lo, hi):
             for k in range(K):
                 own[k] += counts[j] * phi[j, k]
                 own_spread[k] += counts[j] * phi[j, k] * (1.0 - phi[j, k])
         for j in range(lo, hi):
-            n, w, total = counts[j], words[j], 0.0
+            n = counts[j]
+            w = words[j]
+            total = 0.0
             for k in range(K):
                 p = phi[j, k]
-                a, b, c = own[k] - p, by_word[w, k] - p, by_topic[k] - p
+                a = own[k] - p
+                b = by_word[w, k] - p
+                c = by_topic[k] - p
                 new[k] = a * b / c
                 if second:
                     v = p * (1.0 - p)
@@ -81,8 +110,10 @@ def _collapsed_vb(
                     )
                 total += new[k]
             for k in range(K):
-                p, q = phi[j, k], new[k] / total
-                by, spread = n * (q - p), n * (q * (1.0 - q) - p * (1.0 - p))
+                p = phi[j, k]
+                q = new[k] / total
+                by = n * (q - p)
+                spread = n * (q * (1.0 - q) - p * (1.0 - p))
                 phi[j, k] = q
                 own[k] += by
                 by_word[w, k] += by

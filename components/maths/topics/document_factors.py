@@ -13,7 +13,7 @@ from components.maths.topics import document_loop
 
 @dataclass(frozen=True)
 class Factors:
-    """What the documents of a batch come to, B of them."""
+    """Results of updating the B documents of a batch."""
 
     gamma: Tensor  # parameters of q(π_d), Dirichlet [B, K]
     fit: Tensor  # Σ_j n_dj log Σ_k exp(ψ(γ_dk)) b_kj [B], j over the different words of d
@@ -22,31 +22,47 @@ class Factors:
 
 
 def fit_documents(
-    pairs: tuple[Tensor, Tensor, Tensor], b: Tensor, alpha: Tensor, gamma: Tensor, most: int, tolerance: float
+    pairs: tuple[Tensor, Tensor, Tensor],
+    b: Tensor,
+    alpha: Tensor,
+    gamma: Tensor,
+    most: int,
+    tolerance: float,
 ) -> Factors:
-    """Updates of γ [B, K] at fixed topics until the mean of |γ' − γ| over k falls below ``tolerance``, at most so many.
+    """Update γ [B, K] at fixed topics until convergence.
+
+    The updates of a document stop when the mean of |γ' − γ| over k falls below
+    ``tolerance``, or after ``most`` updates.
 
         φ_djk ∝ exp(ψ(γ_dk)) b_kj,   γ_dk ← α_k + Σ_j n_dj φ_djk
 
-    ``pairs``: of each pair of a document and a word in it, document after document, the word [M] and how often it is there
-    [M], and how many pairs each document has [B].  b [V, K] is exp E log B, or the topics themselves.  φ of ``stats`` and
-    ``fit`` is that of the γ returned.  A document without words has γ = α.  Both engines agree but for rounding.
+    ``pairs`` holds, for each pair of a document and a word in it, document after document,
+    the word [M] and its count [M], and then the number of pairs of each document [B].
+    b [V, K] is exp E log B, or the topics themselves. φ in ``stats`` and ``fit`` belongs to
+    the γ returned. A document without words has γ = α. Both engines agree up to rounding.
 
-    Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7)."""
+    Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7).
+    """
     if loops.serve(b):
         return _update_factors_compiled(pairs, b, alpha, gamma, most, tolerance)
     return tensors(pairs, b, alpha, gamma, most, tolerance)
 
 
 def _update_factors_compiled(
-    pairs: tuple[Tensor, Tensor, Tensor], b: Tensor, alpha: Tensor, gamma: Tensor, most: int, tolerance: float
+    pairs: tuple[Tensor, Tensor, Tensor],
+    b: Tensor,
+    alpha: Tensor,
+    gamma: Tensor,
+    most: int,
+    tolerance: float,
 ) -> Factors:
     words, counts, lengths = pairs
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     exact = b.double().contiguous()
     gamma, (B, K) = gamma.double().clone(), gamma.shape
     room = document_loop.WIDTH * (1 + int(lengths.max() if B else 0) // document_loop.WIDTH)
-    stats, fit = torch.zeros_like(exact), exact.new_empty(B)
+    stats = torch.zeros_like(exact)
+    fit = exact.new_empty(B)
     passes = torch.empty(B, dtype=torch.int64)
     work = [exact.new_empty(shape) for shape in ((K,), (K, room), (room,), (room,), (room,))]
     arrays = [x.numpy() for x in (starts, words, counts, exact, alpha.double())]
@@ -56,20 +72,28 @@ def _update_factors_compiled(
 
 
 def tensors(
-    pairs: tuple[Tensor, Tensor, Tensor], b: Tensor, alpha: Tensor, gamma: Tensor, most: int, tolerance: float
+    pairs: tuple[Tensor, Tensor, Tensor],
+    b: Tensor,
+    alpha: Tensor,
+    gamma: Tensor,
+    most: int,
+    tolerance: float,
 ) -> Factors:
-    """``fit_documents`` without compiled loops: all documents at once, those that have come to rest stand still."""
+    """``fit_documents`` without compiled loops, as one batch; converged documents are frozen."""
     words, counts, lengths = pairs
     gamma = torch.where((lengths > 0)[:, None], gamma, alpha)
     rows = torch.arange(len(lengths), device=b.device).repeat_interleave(lengths)
-    local, n = b[words], counts.to(b.dtype)  # [M, K], [M]
-    going, passes = lengths > 0, torch.zeros_like(lengths)
+    local = b[words]
+    n = counts.to(b.dtype)  # [M, K], [M]
+    going = lengths > 0
+    passes = torch.zeros_like(lengths)
     for _ in range(most):
         t = gamma.digamma().exp()
         ratio = n / (t[rows] * local).sum(1)
         new = alpha + t * torch.zeros_like(gamma).index_add_(0, rows, ratio[:, None] * local)
         change = (new - gamma).abs().mean(1)
-        gamma, passes = torch.where(going[:, None], new, gamma), passes + going
+        gamma = torch.where(going[:, None], new, gamma)
+        passes = passes + going
         going = going & (change >= tolerance)
         if not going.any():
             break

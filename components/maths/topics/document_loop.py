@@ -35,18 +35,22 @@ def shares(t: Array, local: Array, wide: int, n: Array, norm: Array, ratio: Arra
     for j in range(wide):
         norm[j] = t[0] * first[j]
     for k in range(1, len(t)):
-        tk, row = t[k], local[k]
+        tk = t[k]
+        row = local[k]
         for j in range(wide):
             norm[j] += tk * row[j]
     for j in range(wide):
         ratio[j] = n[j] / norm[j]
 
 
-def update_gamma(t: Array, local: Array, wide: int, ratio: Array, alpha: Array, gamma: Array) -> float:
-    """γ_k ← α_k + t_k Σ_j b_kj ratio_j; the sum of what each has moved by."""
+def update_gamma(
+    t: Array, local: Array, wide: int, ratio: Array, alpha: Array, gamma: Array
+) -> float:
+    """Update γ_k ← α_k + t_k Σ_j b_kj ratio_j; return the sum of the absolute changes."""
     change = 0.0
     for k in range(len(t)):
-        row, total = local[k], 0.0
+        row = local[k]
+        total = 0.0
         for j in range(wide):
             total += row[j] * ratio[j]
         new = alpha[k] + t[k] * total
@@ -62,20 +66,37 @@ def weights(gamma: Array, t: Array) -> None:
 
 
 def _documents(
-    starts: Array, words: Array, counts: Array, b: Array, alpha: Array, most: int, tolerance: float,
-    gamma: Array, stats: Array, fit: Array, passes: Array, t: Array, local: Array, n: Array, norm: Array, ratio: Array,
-) -> None:  # fmt: skip
+    starts: Array,
+    words: Array,
+    counts: Array,
+    b: Array,
+    alpha: Array,
+    most: int,
+    tolerance: float,
+    gamma: Array,
+    stats: Array,
+    fit: Array,
+    passes: Array,
+    t: Array,
+    local: Array,
+    n: Array,
+    norm: Array,
+    ratio: Array,
+) -> None:
     """See ``document_factors.fit_documents``: γ [B, K] in place, stats [V, K] added to."""
     K = len(alpha)
     for d in range(len(gamma)):
-        lo, hi = starts[d], starts[d + 1]
+        lo = starts[d]
+        hi = starts[d + 1]
         if lo == hi:
             for k in range(K):
                 gamma[d, k] = alpha[k]
-            fit[d], passes[d] = 0.0, 0
+            fit[d] = 0.0
+            passes[d] = 0
             continue
         wide = gather_columns(words[lo:hi], counts[lo:hi], b, local, n)
-        own, done = gamma[d], 0
+        own = gamma[d]
+        done = 0
         while done < most:
             weights(own, t)
             shares(t, local, wide, n, norm, ratio)
@@ -91,11 +112,15 @@ def _documents(
             row = stats[words[lo + j]]
             for k in range(K):
                 row[k] += t[k] * ratio[j]
-        fit[d], passes[d] = total, done
+        fit[d] = total
+        passes[d] = done
 
 
 @cache
 def loop() -> Callable[..., Any]:
     return compile_loop(
-        _documents, [exp_digamma, gather_columns, shares, update_gamma, weights], fast=True, inline=True
+        _documents,
+        [exp_digamma, gather_columns, shares, update_gamma, weights],
+        fast=True,
+        inline=True,
     )

@@ -1,1 +1,1 @@
-"""log p(x) of held-out rows of a model with latent variables, whatever the model was trained by."""
+"""log p(x) of held-out rows for a latent-variable model, for any training method."""

@@ -24,7 +24,9 @@ def schedule(temperatures: int) -> list[float]:
     """0 = β_0 < β_1 < … < β_T = 1, close together at both ends: β̃_t = σ(δ(2t/T − 1)), β_t = (β̃_t − β̃_0)/(β̃_T − β̃_0).
 
     Source: Grosse, Ghahramani and Adams (2015), section 6, as Wu et al. (2017)."""
-    raw = [1 / (1 + math.exp(-STEEPNESS * (2 * t / temperatures - 1))) for t in range(temperatures + 1)]
+    raw = [
+        1 / (1 + math.exp(-STEEPNESS * (2 * t / temperatures - 1))) for t in range(temperatures + 1)
+    ]
     return [(value - raw[0]) / (raw[-1] - raw[0]) for value in raw]
 
 
@@ -40,11 +42,20 @@ def with_slope(target: Target, beta: float, z: Tensor) -> tuple[Tensor, Tensor, 
         joint = target(z)
         (gradient,) = torch.autograd.grad(joint.sum(), z)
     z = z.detach()
-    return joint.detach(), (1 - beta) * log_prior(z) + beta * joint.detach(), beta * gradient - (1 - beta) * z
+    return (
+        joint.detach(),
+        (1 - beta) * log_prior(z) + beta * joint.detach(),
+        beta * gradient - (1 - beta) * z,
+    )
 
 
 def anneal(
-    target: Target, like: Tensor, chains: int, betas: list[float], sizes: Tensor | None, generator: torch.Generator
+    target: Target,
+    like: Tensor,
+    chains: int,
+    betas: list[float],
+    sizes: Tensor | None,
+    generator: torch.Generator,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """log w [S, B] of one run of S chains per row of ``like`` [B, D], the step sizes used [T, B], and acceptance rates [T, B].
 
@@ -63,7 +74,9 @@ def anneal(
     for before, beta in itertools.pairwise(betas):
         log_w = log_w + (beta - before) * (joint - log_prior(z))
         eps = eps if sizes is None else sizes[len(used)]
-        z, joint, rate = transition(partial(with_slope, target, beta), z, eps[:, None], LEAPFROG, generator)
+        z, joint, rate = transition(
+            partial(with_slope, target, beta), z, eps[:, None], LEAPFROG, generator
+        )
         used.append(eps)
         rates.append(rate.mean(0))
         if sizes is None:
@@ -74,10 +87,12 @@ def anneal(
 def annealed_log_weights(
     target: Target, like: Tensor, temperatures: int, chains: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """log w [S, B] whose exponentials have the mean p(x_b), for rows of ``like`` [B, D], and the mean acceptance rate [B].
+    """Log weights log w [S, B] with E[w] = p(x_b), and the mean acceptance rate [B].
 
-    Step sizes are learnt in a run before it, at each temperature and for each row, so that those of the run that counts do not
-    depend on its own draws: unbiased whatever they are."""
+    ``like`` [B, D] has one row for each x_b. A preceding run learns the step sizes, at each
+    temperature and for each row, so that the step sizes of the main run do not depend on
+    its own draws: the estimate is unbiased for any step sizes.
+    """
     betas = schedule(temperatures)
     _, sizes, _ = anneal(target, like, math.ceil(chains / PILOT), betas, None, generator)
     log_w, _, rates = anneal(target, like, chains, betas, sizes, generator)

@@ -25,14 +25,17 @@ Proposal = Literal["guide", "laplace"]
 
 WORST = 0.05  # rows of which one in twenty is worse stand for the weights of all
 TAILS = 500  # the first rows, whose tails are fitted: 20 ms each
-BESIDE = 10**6  # evaluation streams from here on are of these scores alone: the guide's own bound stays what it is
+# evaluation streams from here on are of these scores alone: the guide's own bound stays what it is
+BESIDE = 10**6
 
 
 def reliability(weights: Tensor) -> dict[str, float]:
-    """From log weights [S, B]: ``weight_ess`` and ``pareto_k``, of which one row in twenty has worse ones; k̂ of
-    the first 500 rows.
+    """``weight_ess`` and ``pareto_k`` of log weights [S, B], as quantiles over the rows.
 
-    Source: Kong (1992); Vehtari et al. (2024)."""
+    One row in twenty has worse values; k̂ is computed for the first 500 rows.
+
+    Source: Kong (1992); Vehtari et al. (2024).
+    """
     ess = effective_sample_size(weights.double().softmax(0).T)  # [B]
     out = {"weight_ess": float(ess.quantile(WORST))}
     if len(weights) >= FEWEST_WEIGHTS:
@@ -43,10 +46,11 @@ def reliability(weights: Tensor) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class LatentEvidence:
-    """How log p(x) of held-out rows is estimated beside the bound of the guide that was learnt.
+    """Settings of the estimate of log p(x) of held-out rows, in addition to the guide's bound.
 
-    Of a posterior it asks for p(x, z) and for where a guide q(z|x) lies, nothing else: two that share p(x, z) differ by
-    Monte-Carlo error alone."""
+    The estimate needs only p(x, z) and the location of a guide q(z|x) from a posterior: two
+    posteriors that share p(x, z) differ only by Monte Carlo error.
+    """
 
     proposal: Proposal
     importance_samples: int
@@ -56,7 +60,7 @@ class LatentEvidence:
 
     @property
     def asks(self) -> bool:
-        """Whether it asks for more than the weights of the guide as it is."""
+        """True if it requires more than the weights of the guide as it is."""
         return self.proposal != "guide" or self.ais_temperatures > 0
 
     def scores(self, posterior: object, parts: Sequence[RowBatch], rng: Rng) -> dict[str, float]:
@@ -68,11 +72,17 @@ class LatentEvidence:
             Misfit: the posterior has no latent variables with a Gaussian guide."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if not isinstance(module, LatentVariable):
-            raise Misfit("dataset.proposal, dataset.ais_temperatures: they need latent variables with a Gaussian guide, which "
-                         "this posterior lacks; use dataset.proposal=guide dataset.ais_temperatures=0")  # fmt: skip
-        out, estimates = {}, torch.empty(0)
+            raise Misfit(
+                "dataset.proposal, dataset.ais_temperatures: they need latent variables with a Gaussian guide, which "
+                "this posterior lacks; use dataset.proposal=guide dataset.ais_temperatures=0"
+            )
+        out = {}
+        estimates = torch.empty(0)
         if self.proposal == "laplace":
-            fitted = [self._fit(module, part, rng.at("evaluation", BESIDE + i)) for i, part in enumerate(parts)]
+            fitted = [
+                self._fit(module, part, rng.at("evaluation", BESIDE + i))
+                for i, part in enumerate(parts)
+            ]
             weights = torch.cat(fitted, 1)  # [S, N]
             estimates = log_mean_exp(weights)
             out = {"nll_bound": -float(estimates.mean())} | reliability(weights)
@@ -80,15 +90,25 @@ class LatentEvidence:
             out |= self._annealed_scores(module, parts, estimates, rng)
         return out
 
-    def _fit(self, module: LatentVariable[RowBatch], part: RowBatch, generator: torch.Generator) -> Tensor:
+    def _fit(
+        self, module: LatentVariable[RowBatch], part: RowBatch, generator: torch.Generator
+    ) -> Tensor:
         with torch.no_grad():
             m, s = module.encode(part)
-        return log_weights(partial(module.log_joint, part), m, s, self.importance_samples, generator)
+        return log_weights(
+            partial(module.log_joint, part), m, s, self.importance_samples, generator
+        )
 
     def _annealed_scores(
-        self, module: LatentVariable[RowBatch], parts: Sequence[RowBatch], estimates: Tensor, rng: Rng
+        self,
+        module: LatentVariable[RowBatch],
+        parts: Sequence[RowBatch],
+        estimates: Tensor,
+        rng: Rng,
     ) -> dict[str, float]:
-        found, rates, left = [], [], self.ais_rows
+        found = []
+        rates = []
+        left = self.ais_rows
         for i, part in enumerate(parts):
             if left <= 0:
                 break
@@ -97,7 +117,9 @@ class LatentEvidence:
                 like = module.encode(some)[0]
             target = partial(module.log_joint, some)
             generator = rng.at("evaluation", 2 * BESIDE + i)
-            log_w, rate = annealed_log_weights(target, like, self.ais_temperatures, self.ais_chains, generator)
+            log_w, rate = annealed_log_weights(
+                target, like, self.ais_temperatures, self.ais_chains, generator
+            )
             found.append(log_mean_exp(log_w))
             rates.append(rate)
             left -= some.n_rows

@@ -1,4 +1,4 @@
-"""Where importance samples of the latent variables of rows are drawn: a Laplace fit of each row, the guide, the prior."""
+"""Importance proposals for latent variables of rows: per-row Laplace fit, guide, prior."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
 
 ITERATIONS = 10  # of Newton's method from the mean of the guide
 HALVINGS = 8  # of a Newton step, of which the best is taken
-WIDER = 1.2  # standard deviations of the proposal to those of the fit, so that its tails are the heavier ones
-AT_ONCE = 20  # samples of each row whose densities are asked for together: their activations stay in the cache
-GUIDE, PRIOR = 0.25, 0.05  # shares of the samples that the guide and the prior get
+# standard deviations of the proposal to those of the fit, so that its tails are the heavier ones
+WIDER = 1.2
+# samples of each row whose densities are asked for together: their activations stay in the cache
+AT_ONCE = 20
+GUIDE = 0.25
+PRIOR = 0.05  # shares of the samples that the guide and the prior get
 
 
 def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -47,7 +50,9 @@ def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:
     for _ in range(ITERATIONS):
         gradient, hessian = derivatives(target, z)
         curvature, directions = bent(hessian)
-        ascent = (directions @ ((directions.mT @ gradient[..., None]) / curvature[..., None]))[..., 0]
+        ascent = (directions @ ((directions.mT @ gradient[..., None]) / curvature[..., None]))[
+            ..., 0
+        ]
         trials = z + sizes * ascent  # [H + 1, B, D], the last where it is
         with torch.no_grad():
             best = target(trials).nan_to_num(nan=-torch.inf).argmax(0)  # [B]
@@ -103,7 +108,9 @@ def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tupl
         return z, torch.stack(each).logsumexp(0)
 
 
-def log_weights(target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator) -> Tensor:
+def log_weights(
+    target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator
+) -> Tensor:
     """log p(x, z_s) − log q(z_s) of z that are ``sample_proposal``, [S, B]; m, s [B, D] of the guide.
 
     The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's share bounds the weights by

@@ -22,14 +22,18 @@ def rhat_of(draws: HoldsDraws) -> dict[str, float]:
     """Split R̂ of each parameter that moved, by name; nothing of one chain, or of fewer than four draws of each.
 
     Source: Gallego (2021), Table 1.7."""
-    if draws.n_chains < 2 or draws.n_draws < diagnostics.FEWEST_DRAWS or draws.log_weights is not None:
+    if (
+        draws.n_chains < 2
+        or draws.n_draws < diagnostics.FEWEST_DRAWS
+        or draws.log_weights is not None
+    ):
         return {}
     found = zip(draws.names, diagnostics.split_rhat(draws.values).tolist(), strict=True)
     return {name: value for name, value in found if not math.isnan(value)}
 
 
 def effects_per_unit(draws: HoldsDraws, selects: Selects) -> dict[str, Tensor]:
-    """Draws [C·N] of what a unit of each column adds, in the units of the columns, whether they were standardised or not."""
+    """Draws [C·N] of the effect of one unit of each column, standardised or not, in its units."""
     values = draws.values.flatten(0, 1)
     return {name: values[:, draws.names.index(name)] / unit for name, unit in selects.units.items()}
 
@@ -46,19 +50,26 @@ def effect_scores(draws: HoldsDraws, selects: Selects) -> dict[str, float]:
 
 
 def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
-    """A line for each parameter: mean, sd and central 95 %, those of standardised columns of a standard deviation of them;
-    the same of a unit of the column; how often a column is in, what a unit of an input adds to all that follows (median and
-    central 95 %), bulk ESS and R̂; empty where there is no such thing, as of one draw there is no sd."""
+    """A row for each parameter: moments, effects per unit, inclusion, bulk ESS and R̂.
+
+    Mean, sd and central 95 % interval refer to one standard deviation of a standardised
+    column; the same columns follow for one unit of the column. Further columns are the
+    share of draws that include the column and the effect of one unit of an input on all
+    that follows (median and central 95 %). Entries that do not exist are empty, such as the
+    sd of one draw.
+    """
     import pandas as pd
 
     values = draws.values.flatten(0, 1)
     table = pd.DataFrame({"name": draws.names} | _moments(values))
-    effects, none = effects_per_unit(draws, selects), values.new_full((len(values),), math.nan)
+    effects = effects_per_unit(draws, selects)
+    none = values.new_full((len(values),), math.nan)
     per_unit = torch.stack([effects.get(name, none) for name in draws.names], 1)
     for column, numbers in _moments(per_unit).items():
         table["per_unit" if column == "mean" else f"per_unit_{column}"] = numbers
     table["inclusion"] = [selects.inclusion.get(name, math.nan) for name in draws.names]
-    levels = values.new_tensor([CENTRAL[0], 0.5, CENTRAL[1]])  # of totals that may be infinite: no numbers between them
+    # of totals that may be infinite: no numbers between them
+    levels = values.new_tensor([CENTRAL[0], 0.5, CENTRAL[1]])
     totals = {
         name: torch.quantile(total, levels, interpolation="nearest").tolist()
         for name, total in selects.long_run.items()
@@ -66,7 +77,9 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
     if len(values) < 2:
         totals = {name: [math.nan, total[1], math.nan] for name, total in totals.items()}
     for k, column in enumerate(("long_run_lower95", "long_run", "long_run_upper95")):
-        table[column] = [totals.get(name.removesuffix("_lag"), [math.nan] * 3)[k] for name in draws.names]
+        table[column] = [
+            totals.get(name.removesuffix("_lag"), [math.nan] * 3)[k] for name in draws.names
+        ]
     enough = draws.n_draws >= diagnostics.FEWEST_DRAWS
     table["ess"] = diagnostics.bulk_ess(draws.values).tolist() if enough else math.nan
     rhat = rhat_of(draws)
@@ -75,7 +88,10 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
 
 
 def _moments(values: Tensor) -> dict[str, list[float]]:
-    """Of draws [S, P] mean, sd as in the scores, and central 95 %; one draw has a mean alone."""
+    """Mean, sd as in the scores, and central 95 % interval of draws [S, P].
+
+    One draw has only a mean.
+    """
     out = {"mean": values.mean(0).tolist()}
     if len(values) < 2:
         return out | dict.fromkeys(("sd", "lower95", "upper95"), [math.nan] * values.shape[1])

@@ -1,4 +1,4 @@
-"""Scores of forecasts of what is sold: relative errors and sums, and what an intervention did to them."""
+"""Scores of sales forecasts: relative errors, sums, and the effect of an intervention."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> 
     out |= {"mape_zeros": float(zeros)} if zeros else {}
     out["coverage90"] = float(((cdf - 0.5).abs() <= 0.45)[there].double().mean())
     years = sorted({date[:4] for date in dates}) if dates else []
-    spans = {f"/{year}": torch.tensor([date.startswith(year) for date in dates], device=y.device) for year in years}
+    spans = {
+        f"/{year}": torch.tensor([date.startswith(year) for date in dates], device=y.device)
+        for year in years
+    }
     for name, within in {"": torch.ones_like(there), **(spans if len(years) > 1 else {})}.items():
         both = there & within
         if bool(both.any()):
@@ -44,15 +47,20 @@ def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> 
 
 
 def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
-    """What y [H] became beside what it would have been without an intervention, paths [S, H] of the forecast: the effect a
-    time and in sum with central 95 % intervals, the latter relative to the forecast sum too, and how probable a sum as far
-    out as that observed is without any effect, p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)), the observed one counted among the draws.
+    """Effect of an intervention: y [H] against forecast paths [S, H] without it.
 
-    Times without an observation do not count.  Source: Brodersen et al. (2015)."""
+    The effect per time and in total has central 95 % intervals; the total is also given
+    relative to the forecast sum. The tail probability of a sum as extreme as the observed
+    one without any effect is p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)), where the observed sum counts
+    as one of the draws. Times without an observation do not count.
+
+    Source: Brodersen et al. (2015).
+    """
     check_shape("the paths without an intervention", paths, None, *y.shape)
     there = ~y.isnan()
     without = paths[:, there].sum(1)  # [S]
-    observed, number = y[there].sum(), int(there.sum())
+    observed = y[there].sum()
+    number = int(there.sum())
     effect = observed - without
     low, middle, high = (float(effect.quantile(level)) for level in (0.025, 0.5, 0.975))
     s = len(without)

@@ -6,10 +6,13 @@ LAG = "_lag"  # what Koyck's form adds to the name of a column
 IN = 0.5  # from this inclusion probability on a column is kept: the median probability model
 
 
-def of_selection(inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]) -> dict[str, float]:
-    """Of the regressors that matter in truth the share found, of the idle ones the share kept; of the inputs likewise.
+def of_selection(
+    inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]
+) -> dict[str, float]:
+    """Share of truly relevant regressors found and of idle ones kept; likewise for inputs.
 
-    Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5."""
+    Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5.
+    """
     found: dict[str, list[float]] = {}
     for name, share in inclusion.items():
         bare = name.removesuffix(LAG)

@@ -9,17 +9,25 @@ from components.contracts.checks import check_shape
 
 
 def adjusted_rand(one: Tensor, other: Tensor) -> float:
-    """Adjusted Rand index of two partitions of the same B rows, whatever their labels: 1 the same, 0 as by chance.
+    """Adjusted Rand index of two partitions of the same B rows, for any labels.
 
-    Source: Hubert and Arabie (1985), eq. (5)."""
+    It is 1 for equal partitions and 0 for chance agreement.
+
+    Source: Hubert and Arabie (1985), eq. (5).
+    """
     check_shape("the clusters", one, *other.shape)
     table = torch.zeros(int(one.max()) + 1, int(other.max()) + 1, dtype=torch.float64)
-    table.index_put_((one.cpu(), other.cpu()), torch.ones(len(one), dtype=torch.float64), accumulate=True)
+    table.index_put_(
+        (one.cpu(), other.cpu()), torch.ones(len(one), dtype=torch.float64), accumulate=True
+    )
 
     def pairs(n: Tensor) -> Tensor:
         return (n * (n - 1) / 2).sum()
 
-    both, rows, columns, every = pairs(table), pairs(table.sum(1)), pairs(table.sum(0)), pairs(table.sum())
+    both = pairs(table)
+    rows = pairs(table.sum(1))
+    columns = pairs(table.sum(0))
+    every = pairs(table.sum())
     chance = rows * columns / every.clamp_min(1)
     most = 0.5 * (rows + columns)
     return 1.0 if most == chance else float((both - chance) / (most - chance))

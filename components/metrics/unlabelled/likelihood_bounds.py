@@ -17,7 +17,10 @@ def log_mean_exp(log_weights: Tensor) -> Tensor:
 def scores(log_weights: Tensor) -> dict[str, float]:
     """From w [S, B]: ``nelbo``, minus the evidence lower bound, and ``nll_bound``, the tighter bound of S importance
     weights on −log p(x); means over the rows, in nats a row."""
-    return {"nelbo": -float(log_weights.mean()), "nll_bound": -float(log_mean_exp(log_weights).mean())}
+    return {
+        "nelbo": -float(log_weights.mean()),
+        "nll_bound": -float(log_mean_exp(log_weights).mean()),
+    }
 
 
 def perplexity(log_prob: Tensor, words: Tensor) -> dict[str, float]:

@@ -18,4 +18,8 @@ def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:
     if posterior.n_chains * posterior.n_draws < 2:  # one point has no spread
         return {f"mean/{name}": float(mean[j]) for j, name in enumerate(posterior.names[:MOST])}
     named = [(name, j) for j, name in enumerate(posterior.names[:MOST])]
-    return {f"{what}/{name}": float(v[j]) for what, v in (("mean", mean), ("sd", sd)) for name, j in named}
+    return {
+        f"{what}/{name}": float(v[j])
+        for what, v in (("mean", mean), ("sd", sd))
+        for name, j in named
+    }

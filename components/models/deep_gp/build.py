@@ -12,7 +12,13 @@ from torch import Tensor
 from components.contracts.streams import seed_from
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.levels import CoregionalisedLevel, Features, Level, SharedAndSpecific, join_features
+from components.models.deep_gp.levels import (
+    CoregionalisedLevel,
+    Features,
+    Level,
+    SharedAndSpecific,
+    join_features,
+)
 from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
@@ -47,10 +53,12 @@ def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) ->
 def choose_initial_inputs(
     problem: Supervised, settings: DeepGPSettings, generator: torch.Generator
 ) -> tuple[Tensor, Layout]:
-    """Where inducing inputs start: M for the shared processes, then m for each task, and which of them a task has.
+    """Initial inducing inputs: M for the shared processes, then m for each task.
 
-    With ``inducing_by_task`` a task's are chosen among its own rows, then, where those are too few, among the others; m = M,
-    or M dealt to the T tasks, m = max(⌊M/T⌋, 1)."""
+    The layout says which of them a task has. With ``inducing_by_task`` the inputs of a task
+    are chosen among its own rows, and, if those are too few, among the others; m = M, or M
+    dealt to the T tasks, m = max(⌊M/T⌋, 1).
+    """
     x = problem.train.x
     shared = choose_inputs(x, settings.n_inducing, settings.inducing, generator)
     M = shared.shape[0]
@@ -61,7 +69,9 @@ def choose_initial_inputs(
     own = []
     for observed in problem.train.mask.T:
         mine = choose_inputs(x[observed], m, settings.inducing, generator)
-        own.append(torch.cat([mine, choose_inputs(x[~observed], m - mine.shape[0], "rows", generator)]))
+        own.append(
+            torch.cat([mine, choose_inputs(x[~observed], m - mine.shape[0], "rows", generator)])
+        )
     rows = M + torch.arange(problem.n_tasks * m, device=x.device).view(-1, m)
     return torch.cat([shared, *own]), Layout(problem.n_tasks, m, rows, None, None)
 
@@ -82,16 +92,27 @@ class _Builder:
     """Holds what every layer of one model needs while it is built."""
 
     def __init__(self, settings: DeepGPSettings, problem: Supervised, rng: Rng):
-        self.settings, self.problem, self.generator = settings, problem, rng.init
+        self.settings = settings
+        self.problem = problem
+        self.generator = rng.init
         self.T = problem.n_tasks
         self.likelihood = make_likelihood(settings, problem)
-        self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)  # [M + T · m or M, D]
+        # [M + T · m or M, D]
+        self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)
         self.M, self.D = min(settings.n_inducing, problem.train.x.shape[0]), self.inputs.shape[1]
         self.features: Features = (self.inputs.unsqueeze(0), None)
-        self.pass_inputs = settings.pass_inputs and settings.depth > 0  # at depth 0 the top layer sees them anyway
+        # at depth 0 the top layer sees them anyway
+        self.pass_inputs = settings.pass_inputs and settings.depth > 0
 
     def inner(
-        self, name: str, Z: Tensor, n_groups: int, dim: int, lengthscale: float | None, variance: float, weight: Tensor
+        self,
+        name: str,
+        Z: Tensor,
+        n_groups: int,
+        dim: int,
+        lengthscale: float | None,
+        variance: float,
+        weight: Tensor,
     ) -> GPLayer:
         """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless they are tied."""
         s = self.settings
@@ -100,7 +121,9 @@ class _Builder:
         if not s.tied:
             Z = Z.repeat_interleave(dim, 0)
         weight = weight.unsqueeze(0) if s.tied else weight.T.unsqueeze(-1)  # [1, D, Q] or [Q, D, 1]
-        q_mean = torch.randn(Z.shape[0], per_group, M, generator=self.generator, dtype=Z.dtype).to(Z.device)
+        q_mean = torch.randn(Z.shape[0], per_group, M, generator=self.generator, dtype=Z.dtype).to(
+            Z.device
+        )
         return GPLayer(
             name,
             Z,
@@ -156,7 +179,11 @@ class _Builder:
 
 
 def build_shared_and_specific(
-    settings: DeepGPSettings, problem: Supervised, rng: Rng, n_shared: int, specific: Specific | None
+    settings: DeepGPSettings,
+    problem: Supervised,
+    rng: Rng,
+    n_shared: int,
+    specific: Specific | None,
 ) -> MultiTaskDGP:
     """Levels of shared and task-specific processes under one ARD GP for each task: sMDGP, mMDGP, iDGP."""
     b = _Builder(settings, problem, rng)
@@ -167,19 +194,26 @@ def build_shared_and_specific(
         if n_shared:
             assert g is not None
             weight = make_linear_map(problem.train.x if depth == 1 else g[0], n_shared)
-            length, variance = settings.inner_lengthscale, settings.inner_variance
+            length = settings.inner_lengthscale
+            variance = settings.inner_variance
             shared = b.inner(f"shared {depth}", g[:, : b.M], 1, n_shared, length, variance, weight)
         if specific is not None:
             Z = b.by_task()
             # Above the first level a task's own features go through; the shared ones do so in their own layer.
-            own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[:, -specific.dim :]
+            own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[
+                :, -specific.dim :
+            ]
             weight = make_linear_map(problem.train.x, specific.dim) if depth == 1 else own_features
-            name, length, variance = f"specific {depth}", specific.lengthscale, specific.variance
+            name = f"specific {depth}"
+            length = specific.lengthscale
+            variance = specific.variance
             own = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
         level = SharedAndSpecific(shared, own, b.T)
         b.features = level.propagate(b.features, b.layout, rng.init)
         levels.append(level)
-    names = [f"g{i + 1}" for i in range(n_shared)] + [f"h{j + 1}" for j in range(specific.dim if specific else 0)]
+    names = [f"g{i + 1}" for i in range(n_shared)] + [
+        f"h{j + 1}" for j in range(specific.dim if specific else 0)
+    ]
     return b.module(levels, IndependentTop(b.top(b.T, b.likelihood.outputs)), names)
 
 
@@ -192,7 +226,15 @@ def build_coregionalised(
     for depth in range(1, settings.depth + 1):
         Z = b.inputs[None, : b.M] if depth == 1 else b.in_turn(b.by_task())
         weight = make_linear_map(problem.train.x if depth == 1 else Z[0], n_base)
-        base = b.inner(f"shared {depth}", Z, 1, n_base, settings.inner_lengthscale, settings.inner_variance, weight)
+        base = b.inner(
+            f"shared {depth}",
+            Z,
+            1,
+            n_base,
+            settings.inner_lengthscale,
+            settings.inner_variance,
+            weight,
+        )
         K = settings.inner_dim
         # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.
         mixing = torch.eye(K, n_base, dtype=b.inputs.dtype) + 0.1 * torch.randn(

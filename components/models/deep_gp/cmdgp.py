@@ -28,7 +28,14 @@ class CMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+        {
+            "elbo",
+            "given_function",
+            "variational_layers",
+            "noise_parameters",
+            "ard_weights",
+            "inducing_inputs",
+        }
     )
     n_base: PositiveInt | None
     rank: PositiveInt | None

@@ -1,4 +1,7 @@
-"""A two-layer multi-task deep GP whose top layer is integrated out: only the inner layer is variational."""
+"""Two-layer multi-task deep GP with the top layer integrated out.
+
+Only the inner layer is variational.
+"""
 
 from __future__ import annotations
 
@@ -47,22 +50,33 @@ class InnerFunctions(nn.Module):
         jitter: float,
     ):
         super().__init__()
-        self.shape, self.jitter, self.initial = shape, jitter, (lengthscale, variance)
+        self.shape = shape
+        self.jitter = jitter
+        self.initial = (lengthscale, variance)
         self.register_buffer("inducing", inducing.clone())
-        self.log_lengthscale = nn.Parameter(inducing.new_full((inducing.shape[1],), math.log(lengthscale)))
+        self.log_lengthscale = nn.Parameter(
+            inducing.new_full((inducing.shape[1],), math.log(lengthscale))
+        )
         self.log_variance = nn.Parameter(inducing.new_full((), math.log(variance)))
         self.q_mean = nn.Parameter(q_mean.clone())
-        self.log_q_scale = nn.Parameter(inducing.new_full((n_functions, inducing.shape[0]), math.log(q_scale)))
+        self.log_q_scale = nn.Parameter(
+            inducing.new_full((n_functions, inducing.shape[0]), math.log(q_scale))
+        )
         self.register_buffer("mean_weight", mean_weight)
 
     def forward(self, x: Tensor, v: Tensor) -> tuple[Tensor, float]:
         """g(x) [..., I] for x [..., D] and one draw v [I, M]; also the jitter that κ(Z, Z) needed."""
-        lengthscale, unit = self.log_lengthscale.exp(), x.new_ones(())
+        lengthscale = self.log_lengthscale.exp()
+        unit = x.new_ones(())
         Z = self.inducing
-        L, used = jittered_cholesky(kernel(Z, Z, lengthscale, unit, self.shape), self.jitter, "K_zz of the inner layer")
+        L, used = jittered_cholesky(
+            kernel(Z, Z, lengthscale, unit, self.shape), self.jitter, "K_zz of the inner layer"
+        )
         weights = torch.linalg.solve_triangular(L.T, v.T, upper=True)  # L⁻ᵀ vᵀ [M, I]
         rows = x.reshape(-1, x.shape[-1])
-        g = torch.exp(0.5 * self.log_variance) * (kernel(rows, Z, lengthscale, unit, self.shape) @ weights)
+        g = torch.exp(0.5 * self.log_variance) * (
+            kernel(rows, Z, lengthscale, unit, self.shape) @ weights
+        )
         if isinstance(self.mean_weight, Tensor):
             g = g + rows @ self.mean_weight
         return g.reshape(*x.shape[:-1], -1), used
@@ -91,10 +105,14 @@ class CollapsedMDGP(nn.Module):
     Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out what is Gaussian.
     """
 
-    def __init__(self, inner: InnerFunctions, top: ExactGP, pass_inputs: bool, hyperprior: float | None):
+    def __init__(
+        self, inner: InnerFunctions, top: ExactGP, pass_inputs: bool, hyperprior: float | None
+    ):
         super().__init__()
-        self.inner, self.top = inner, top
-        self.pass_inputs, self.hyperprior = pass_inputs, hyperprior
+        self.inner = inner
+        self.top = top
+        self.pass_inputs = pass_inputs
+        self.hyperprior = hyperprior
 
     def draw_noise(self, batch: Batch | None, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε [S, I, M]."""
@@ -115,16 +133,24 @@ class CollapsedMDGP(nn.Module):
         return self.top.log_marginal(replace(labels, x=self.features(labels.x, eps)[0]))[0]
 
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
-        """The bound for all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
-        total, most = torch.zeros((), dtype=noise.dtype, device=noise.device), 0.0
+        """Bound for all training labels, in nats, including the log hyper-prior if there is one.
+
+        The batch has no effect on it.
+        """
+        total = torch.zeros((), dtype=noise.dtype, device=noise.device)
+        most = 0.0
         for eps in noise:
             labels, inner_jitter = self._labels(eps)
             marginal, jitter = self.top.log_marginal(labels)
-            total, most = total + marginal, max(most, jitter, inner_jitter)
-        log_likelihood, kl = total / noise.shape[0], self.inner.kl()
+            total = total + marginal
+            most = max(most, jitter, inner_jitter)
+        log_likelihood = total / noise.shape[0]
+        kl = self.inner.kl()
         terms = {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
         if self.hyperprior is not None:
-            log_prior = self.top.log_hyperprior(self.hyperprior) + self.inner.log_hyperprior(self.hyperprior)
+            log_prior = self.top.log_hyperprior(self.hyperprior) + self.inner.log_hyperprior(
+                self.hyperprior
+            )
             terms |= {"log_hyperprior": log_prior, "elbo": terms["elbo"] + log_prior}
         return terms | {"jitter": torch.tensor(most)}
 
@@ -139,13 +165,21 @@ class CollapsedMDGP(nn.Module):
         return pool(parts)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y | f) at n draws of f at every row of x [B, D] by itself, those of at most ``WARPS`` draws of v."""
-        parts, warps = [], min(n, WARPS)
+        """p(y | f) at n draws of f, separately at every row of x [B, D].
+
+        The draws of f use at most ``WARPS`` draws of v.
+        """
+        parts = []
+        warps = min(n, WARPS)
         for i, eps in enumerate(self.draw_noise(None, warps, generator)):
             labels, _ = self._labels(eps)
             of_this = n // warps + (i < n % warps)
             features = self.features(x, eps)[0]
-            parts.append(self.top.function_given(self.top.condition_on(labels), labels, features, of_this, generator))
+            parts.append(
+                self.top.function_given(
+                    self.top.condition_on(labels), labels, features, of_this, generator
+                )
+            )
         return pool(parts)
 
     def noise_parameters(self) -> list[nn.Parameter]:

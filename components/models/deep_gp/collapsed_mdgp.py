@@ -16,27 +16,40 @@ from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import refuse_if_too_large, tell_what_it_takes
 from components.models.shallow_gp.labels import group_by_task
-from components.models.shallow_gp.prior import CoregionalisedCovariance, Covariance, IndependentCovariance, MeanFunction
+from components.models.shallow_gp.prior import (
+    CoregionalisedCovariance,
+    Covariance,
+    IndependentCovariance,
+    MeanFunction,
+)
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "collapsed_mdgp")
 class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
-    """Multi-task deep GP with an exact top layer: shared inner functions under independent or coregionalised GPs.
+    """Multi-task deep GP with an exact top layer over shared inner functions.
 
-        λ(x) = (g_1(x) … g_I(x) [, x]),   f^t ~ GP(0, σ_t² κ(Σ_i ω_i^t (λ_i − λ'_i)²)) or ICM,   y^t = f^t(λ(x)) + N(0, σ_t²)
+    The top layer consists of independent or coregionalised GPs.
 
-    With functions whose mean is the identity and whose variance is small it starts as the exact GP of each task (igp),
-    or as the ICM (cgp), and learns from all tasks how to warp the inputs.  Real labels, the whole training set at each
-    step: O(Σ_t N_t³) with independent tops, O(N³) with a coregionalised one.
+        λ(x) = (g_1(x) … g_I(x) [, x]),
+        f^t ~ GP(0, σ_t² κ(Σ_i ω_i^t (λ_i − λ'_i)²)) or ICM,
+        y^t = f^t(λ(x)) + N(0, σ_t²)
 
-    Source: Boustati (2021), section 3.3.2, eqs. (3.13) to (3.15), with the top layer integrated out as in Titsias (2009).
+    With functions of identity mean and small variance it starts as the exact GP of each
+    task (igp), or as the ICM (cgp), and learns from all tasks how to warp the inputs. It
+    needs real labels and uses the whole training set at each step: O(Σ_t N_t³) with
+    independent tops, O(N³) with a coregionalised one.
+
+    Source: Boustati (2021), section 3.3.2, eqs. (3.13) to (3.15), with the top layer
+    integrated out as in Titsias (2009).
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "ard_weights"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "noise_parameters", "ard_weights"}
+    )
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape
@@ -62,10 +75,12 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
 
         Raises:
             Misfit: the matrices of its labels do not fit in the memory that is free."""
-        x, T = problem.train.x, problem.n_tasks
+        x = problem.train.x
+        T = problem.n_tasks
         by_task = group_by_task(problem.train)
         labels = by_task if self.top == "independent" else by_task.together()
-        key, instead = f"model={self.name} model.top={self.top}", "model=mmdgp (+experiment=sarcos_mmdgp_all)"
+        key = f"model={self.name} model.top={self.top}"
+        instead = "model=mmdgp (+experiment=sarcos_mmdgp_all)"
         refuse_if_too_large(labels, key, instead, by_task)
         Z = choose_inputs(x, self.n_inducing, self.inducing, rng.init)
         dim = self.inner_dim or x.shape[1]
@@ -83,15 +98,25 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
         )
         likelihood = GaussianLabels(T, self.noise_variance, x)
         like = x.new_zeros(1, dim + (x.shape[1] if self.pass_inputs else 0))
-        shape, length, variance = self.top_kernel, self.top_lengthscale, self.top_variance
+        shape = self.top_kernel
+        length = self.top_lengthscale
+        variance = self.top_variance
         if self.top == "independent":
             covariance: Covariance = IndependentCovariance(shape, "own", length, variance, T, like)
         else:
-            covariance = CoregionalisedCovariance(shape, True, length, variance, self.rank, T, like, rng.init)
+            covariance = CoregionalisedCovariance(
+                shape, True, length, variance, self.rank, T, like, rng.init
+            )
         mean = MeanFunction("zero", T, like)
-        top = ExactGP(mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter)
+        top = ExactGP(
+            mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter
+        )
         module = CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)
         tell_what_it_takes(
-            module, labels, lambda few: module.log_marginal(few, torch.zeros_like(inner.q_mean)), key, instead
+            module,
+            labels,
+            lambda few: module.log_marginal(few, torch.zeros_like(inner.q_mean)),
+            key,
+            instead,
         )
         return module

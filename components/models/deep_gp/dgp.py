@@ -1,4 +1,4 @@
-"""Deep Gaussian process of one task, of which only the approximate posterior is learnt."""
+"""Single-task deep Gaussian process; only the approximate posterior is learned."""
 
 from __future__ import annotations
 
@@ -21,14 +21,20 @@ from components.registry import register
 
 
 class TwoLayers(nn.Module):
-    """q(f_1) and q(f_2) of y = f_2(f_1(x)) + N(0, σ²), and a bound that is a function of noise, row by row.
+    """q(f_1) and q(f_2) of y = f_2(f_1(x)) + N(0, σ²), and a row-wise bound given the noise.
 
-    Noise of a row [E or E + 1]: that of f_1(x_b) [E], then, where the top layer is sampled, that of f_2."""
+    The noise of a row [E or E + 1] is the noise of f_1(x_b) [E] followed, if the top layer
+    is sampled, by the noise of f_2.
+    """
 
-    def __init__(self, inner: FixedLayer, top: FixedLayer, noise_variance: float, samples_top: bool):
+    def __init__(
+        self, inner: FixedLayer, top: FixedLayer, noise_variance: float, samples_top: bool
+    ):
         super().__init__()
-        self.inner, self.top = inner, top
-        self.noise_variance, self.samples_top = noise_variance, samples_top
+        self.inner = inner
+        self.top = top
+        self.noise_variance = noise_variance
+        self.samples_top = samples_top
 
     @property
     def inner_dim(self) -> int:
@@ -48,7 +54,9 @@ class TwoLayers(nn.Module):
     # ---- the bound ---------------------------------------------------------------------------------------------------
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.noise_dim)
-        return torch.randn(shape, generator=generator, dtype=batch.x.dtype, device=generator.device).to(batch.x.device)
+        return torch.randn(
+            shape, generator=generator, dtype=batch.x.dtype, device=generator.device
+        ).to(batch.x.device)
 
     def top_moments(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of f_2 at samples of f_1, [S, B] each: x [B, D], noise [S, B, E or more]."""
@@ -64,7 +72,8 @@ class TwoLayers(nn.Module):
         y = torch.where(seen, batch.y[:, 0], 0.0)
         spread = variance  # of the closed form: E (y − f)² = (y − μ)² + v
         if self.samples_top:
-            mean, spread = mean + variance.sqrt() * noise[..., -1], torch.zeros_like(variance)
+            mean = mean + variance.sqrt() * noise[..., -1]
+            spread = torch.zeros_like(variance)
         square = (y - mean).square() + spread
         value = -0.5 * (math.log(2 * math.pi * self.noise_variance) + square / self.noise_variance)
         return torch.where(seen, value, 0.0)
@@ -73,43 +82,57 @@ class TwoLayers(nn.Module):
         return self.inner.kl() + self.top.kl()
 
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
-        log_likelihood, kl = batch.scale * self.elbo_rows(batch, noise).mean(0).sum(), self.kl()
+        log_likelihood = batch.scale * self.elbo_rows(batch, noise).mean(0).sum()
+        kl = self.kl()
         return {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y*|x*) as a mixture over n samples of f_1, f_2 integrated out; x [B, D]."""
-        noise = torch.randn(n, len(x), self.inner_dim, generator=generator, dtype=x.dtype, device=generator.device)
+        noise = torch.randn(
+            n, len(x), self.inner_dim, generator=generator, dtype=x.dtype, device=generator.device
+        )
         mean, variance = self.top_moments(x, noise.to(x.device))
         return GaussianMixture(mean.unsqueeze(-1), (variance + self.noise_variance).unsqueeze(-1))
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y | f_2) at n draws of f_1 and f_2 at every row of x [B, D] by itself."""
         said = self.sample_predictive(x, n, generator)
-        eps = torch.randn(said.mu.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+        eps = torch.randn(
+            said.mu.shape, generator=generator, dtype=x.dtype, device=generator.device
+        ).to(x.device)
         noise = torch.full_like(said.v, self.noise_variance)
         return GaussianMixture(said.mu + (said.v - noise).clamp_min(0).sqrt() * eps, noise)
 
 
 @register("model", "dgp")
 class DGP(Model[Supervised, TwoLayers]):
-    """Deep Gaussian process of two layers with fixed hyperparameters and inducing inputs: only q(u_1), q(u_2) are learnt.
+    """Deep Gaussian process of two layers with fixed hyperparameters and inducing inputs.
 
-        y = f_2(f_1(x)) + η,   f_1 ~ GP(id(x), k) [E],   f_2 ~ GP(0, k),   k(x, x') = s² exp(−|x − x'|²/2ℓ²),   η ~ N(0, σ²)
-        ELBO = Σ_b E[log p(y_b | f_2(f_1(x_b)))] − KL[q(u_1) ‖ p(u_1)] − KL[q(u_2) ‖ p(u_2)],   q(u_l) = N(m_l, L_l L_lᵀ)
+    Only q(u_1) and q(u_2) are learned.
 
-    m_l and L_l are of whitened values.  A row's noise is that of f_1 [E] and, with ``top: sampled`` as (B.7) prints it, that of
-    f_2; ``integrated`` takes the mean over f_2 given f_1 in closed form.  Inducing inputs of both layers are the k-means
+        y = f_2(f_1(x)) + η,   f_1 ~ GP(id(x), k) [E],   f_2 ~ GP(0, k),
+        k(x, x') = s² exp(−|x − x'|²/2ℓ²),   η ~ N(0, σ²)
+        ELBO = Σ_b E[log p(y_b | f_2(f_1(x_b)))]
+               − KL[q(u_1) ‖ p(u_1)] − KL[q(u_2) ‖ p(u_2)],
+        q(u_l) = N(m_l, L_l L_lᵀ)
+
+    m_l and L_l refer to whitened values. The noise of a row is the noise of f_1 [E] and,
+    with ``top: sampled`` as (B.7) prints it, the noise of f_2; ``integrated`` takes the
+    mean over f_2 given f_1 in closed form. Inducing inputs of both layers are the k-means
     centroids of the training inputs (the upper ones through the mean function).
 
     Raises Misfit for a dataset of several tasks.
 
-    Source: Boustati (2021), eq. (B.7) and appendix B.2.2; Salimbeni and Deisenroth (2017)."""
+    Source: Boustati (2021), eq. (B.7) and appendix B.2.2; Salimbeni and Deisenroth (2017).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "pathwise", "normal_noise", "row_context"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
+    )
 
     inner_dim: PositiveInt
     n_inducing: PositiveInt
@@ -127,9 +150,19 @@ class DGP(Model[Supervised, TwoLayers]):
         Z = choose_inputs(x, self.n_inducing, "kmeans", rng.init)
         weight = make_linear_map(x, self.inner_dim)
 
-        def layer(name: str, inducing: Tensor, outputs: int, q_scale: float, mean: Tensor | None) -> FixedLayer:
-            return FixedLayer(name, inducing, outputs, lengthscale=self.lengthscale, variance=self.variance,
-                              q_scale=q_scale, mean_weight=mean, jitter=self.jitter)  # fmt: skip
+        def layer(
+            name: str, inducing: Tensor, outputs: int, q_scale: float, mean: Tensor | None
+        ) -> FixedLayer:
+            return FixedLayer(
+                name,
+                inducing,
+                outputs,
+                lengthscale=self.lengthscale,
+                variance=self.variance,
+                q_scale=q_scale,
+                mean_weight=mean,
+                jitter=self.jitter,
+            )
 
         inner = layer("inner", Z, self.inner_dim, self.inner_q_scale, weight)
         top = layer("top", Z @ weight, 1, self.top_q_scale, None)

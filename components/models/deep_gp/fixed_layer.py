@@ -1,4 +1,4 @@
-"""A layer of sparse Gaussian processes of which only q(v) is learnt."""
+"""Layer of sparse Gaussian processes in which only q(v) is learned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
 from components.maths.kernels import kernel
 
-UNIT_VARIANCE_FLOOR = 1e-10  # in units of σ²: rounding can make a variance at an inducing input negative
+# in units of σ²: rounding can make a variance at an inducing input negative
+UNIT_VARIANCE_FLOOR = 1e-10
 
 
 class FixedLayer(nn.Module):
@@ -42,9 +43,13 @@ class FixedLayer(nn.Module):
         jitter: float,
     ):
         super().__init__()
-        Q, M = n_outputs, len(inducing)
-        self.variance, self.std, self.rate = variance, variance**0.5, 0.5 * lengthscale**-2
-        one, length = inducing.new_ones(()), inducing.new_tensor([lengthscale])
+        Q = n_outputs
+        M = len(inducing)
+        self.variance = variance
+        self.std = variance**0.5
+        self.rate = 0.5 * lengthscale**-2
+        one = inducing.new_ones(())
+        length = inducing.new_tensor([lengthscale])
         kzz = kernel(inducing, inducing, length, one, "squared_exponential")
         L, _ = jittered_cholesky(kzz.fill_diagonal_(1.0), jitter, f"K_zz of the {name} layer")
         row, column = torch.tril_indices(M, M, device=inducing.device)
@@ -56,7 +61,9 @@ class FixedLayer(nn.Module):
             "slopes": 2 * self.rate * inducing.T,
             "offsets": -self.rate * inducing.square().sum(1),
             "whiten": triangular_inverse(L).T,
-            "place": (row * Q * M + column + M * torch.arange(Q, device=row.device)[:, None]).flatten(),
+            "place": (
+                row * Q * M + column + M * torch.arange(Q, device=row.device)[:, None]
+            ).flatten(),
             "mean_weight": None if self.identity else mean_weight,
         }
         for key, value in buffers.items():

@@ -24,7 +24,14 @@ class IDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+        {
+            "elbo",
+            "given_function",
+            "variational_layers",
+            "noise_parameters",
+            "ard_weights",
+            "inducing_inputs",
+        }
     )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:

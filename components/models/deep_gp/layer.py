@@ -43,19 +43,28 @@ class GPLayer(nn.Module):
         jitter: float,
     ):
         super().__init__()
-        self.name, self.shape, self.jitter, self.n_outputs = name, shape, jitter, n_outputs
+        self.name = name
+        self.shape = shape
+        self.jitter = jitter
+        self.n_outputs = n_outputs
         G, M, D = inducing.shape
         self.inducing = nn.Parameter(inducing.clone())
         self.register_buffer("initial_inducing", inducing.clone())
-        self.log_lengthscale = nn.Parameter(inducing.new_full((G, D if ard else 1), lengthscale).log())
+        self.log_lengthscale = nn.Parameter(
+            inducing.new_full((G, D if ard else 1), lengthscale).log()
+        )
         self.log_variance = nn.Parameter(inducing.new_full((G,), variance).log())
-        self.q_mean = nn.Parameter(inducing.new_zeros(G, n_outputs, M) if q_mean is None else q_mean.clone())
+        self.q_mean = nn.Parameter(
+            inducing.new_zeros(G, n_outputs, M) if q_mean is None else q_mean.clone()
+        )
         self.q_tril = nn.Parameter((q_scale * torch.eye(M).to(inducing)).repeat(G, n_outputs, 1, 1))
         if learn_mean:
             self.mean_weight = nn.Parameter(inducing.new_zeros(G, D, n_outputs))
             self.mean_bias = nn.Parameter(inducing.new_zeros(G, n_outputs, 1))
         else:
-            self.register_buffer("mean_weight", None if mean_weight is None else mean_weight.clone())
+            self.register_buffer(
+                "mean_weight", None if mean_weight is None else mean_weight.clone()
+            )
             self.mean_bias = None
 
     @property
@@ -81,7 +90,9 @@ class GPLayer(nn.Module):
         prior_mean = self.prior_mean(x)
         if prior_mean is not None:
             mean = mean + prior_mean
-        variance = variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
+        variance = (
+            variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
+        )
         return mean, variance, told
 
     @torch.no_grad()
@@ -89,8 +100,12 @@ class GPLayer(nn.Module):
         """A representative function of the layer at x: q's mean or, where that is the zero function, a draw from the
         prior (its inducing values), so that the next layer's inducing inputs do not all start at one point."""
         if self.mean_weight is None and not self.q_mean.any():
-            v = torch.randn(self.q_mean.shape, generator=generator, dtype=self.q_mean.dtype).to(self.q_mean.device)
+            v = torch.randn(self.q_mean.shape, generator=generator, dtype=self.q_mean.dtype).to(
+                self.q_mean.device
+            )
             w = torch.exp(-2 * self.log_lengthscale)
-            mean, _, _ = sparse_conditional(x, self.inducing, w, v, self.q_tril, self.shape, self.jitter, self.name)
+            mean, _, _ = sparse_conditional(
+                x, self.inducing, w, v, self.q_tril, self.shape, self.jitter, self.name
+            )
             return mean * torch.exp(0.5 * self.log_variance)[:, None, None]
         return self(x)[0]

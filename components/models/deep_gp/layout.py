@@ -26,12 +26,16 @@ class _GatherRows(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows of each task, padded to the longest: cost is that of the labels observed, not of B · T."""
+    """Rows of each task, padded to the longest.
+
+    The cost depends on the number of observed labels, not on B · T.
+    """
 
     n_tasks: int
     n_rows: int  # n: the longest task's number of rows
     rows: Tensor | None  # [T, n] rows of the batch; None: every task sees every row, in order
-    inverse: Tensor | None  # [B, K] places (t · n + position) of each row, T · n beyond its last; None: autograd's own
+    # [B, K] places (t · n + position) of each row, T · n beyond its last; None: autograd's own
+    inverse: Tensor | None
     weight: Tensor | None  # [T, n] 1 where there is a label, 0 in the padding; None: 1 everywhere
 
     @classmethod
@@ -45,7 +49,8 @@ class Layout:
         if bool(mask.all()):
             return cls.full(T, B)
         counts = mask.sum(0)
-        n, K = max(int(counts.max()), 1), max(int(mask.sum(1).max()), 1)
+        n = max(int(counts.max()), 1)
+        K = max(int(mask.sum(1).max()), 1)
         b, t = mask.nonzero(as_tuple=True)
         position = (mask.cumsum(0) - 1)[b, t]
         label = (mask.cumsum(1) - 1)[b, t]
@@ -60,10 +65,21 @@ class Layout:
         """[S, B, P] -> [S, T, n, P]."""
         if self.rows is None:
             return g.unsqueeze(1).expand(-1, self.n_tasks, -1, -1)
-        return g[:, self.rows] if self.inverse is None else _GatherRows.apply(g, self.rows, self.inverse)
+        return (
+            g[:, self.rows]
+            if self.inverse is None
+            else _GatherRows.apply(g, self.rows, self.inverse)
+        )
 
     def labels(self, y: Tensor) -> Tensor:
-        """[B, T] -> [T, n]; 0 in the padding, whatever stands there for a missing label (NaN would spoil gradients)."""
+        """Labels [B, T] -> [T, n], with 0 in the padding.
+
+        The 0 replaces any value of a missing label (NaN would spoil gradients).
+        """
         if self.rows is None or self.weight is None:
             return y.T
-        return torch.where(self.weight > 0, y.T.gather(1, self.rows), torch.zeros((), dtype=y.dtype, device=y.device))
+        return torch.where(
+            self.weight > 0,
+            y.T.gather(1, self.rows),
+            torch.zeros((), dtype=y.dtype, device=y.device),
+        )

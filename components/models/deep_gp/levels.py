@@ -17,7 +17,7 @@ Features = tuple[Tensor | None, Tensor | None]
 
 
 def join_features(features: Features, layout: Layout) -> Tensor:
-    """Λ^t: shared features at each task's rows beside the task's own, [S, T, n, P + J]."""
+    """Λ^t: shared features at each task's rows, then the task's own, [S, T, n, P + J]."""
     g, h = features
     if g is None or h is None:
         only = h if g is None else layout.gather(g)
@@ -45,9 +45,13 @@ class SharedAndSpecific(nn.Module):
 
     def __init__(self, shared: GPLayer | None, specific: GPLayer | None, n_tasks: int):
         super().__init__()
-        self.shared, self.specific, self.n_tasks = shared, specific, n_tasks
+        self.shared = shared
+        self.specific = specific
+        self.n_tasks = n_tasks
         self.shared_dim = 0 if shared is None else shared.q_mean.shape[0] * shared.n_outputs
-        self.specific_dim = 0 if specific is None else specific.q_mean.shape[0] * specific.n_outputs // n_tasks
+        self.specific_dim = (
+            0 if specific is None else specific.q_mean.shape[0] * specific.n_outputs // n_tasks
+        )
 
     def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
         return [(S, B, self.shared_dim), (S, self.n_tasks, layout.n_rows, self.specific_dim)]
@@ -56,22 +60,30 @@ class SharedAndSpecific(nn.Module):
         assert self.shared is not None
         S, B, D = g.shape
         mean, variance, told = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
-        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), told
+        return (
+            mean.reshape(-1, S, B).permute(1, 2, 0),
+            variance.reshape(-1, S, B).permute(1, 2, 0),
+            told,
+        )
 
     def _specific_inputs(self, features: Features, layout: Layout) -> Tensor:
         assert self.specific is not None
         x = fold_samples(join_features(features, layout))
-        return x.repeat_interleave(self.specific.q_mean.shape[0] // self.n_tasks, 0)  # [T · groups, S · n, D]
+        # [T · groups, S · n, D]
+        return x.repeat_interleave(self.specific.q_mean.shape[0] // self.n_tasks, 0)
 
     def _unfold(self, f: Tensor, S: int) -> Tensor:
-        T, J = self.n_tasks, self.specific_dim
+        T = self.n_tasks
+        J = self.specific_dim
         return f.reshape(T, J, S, -1).permute(2, 0, 3, 1)  # [S, T, n, J]
 
     def forward(
         self, features: Features, layout: Layout, noise: list[Tensor | None]
     ) -> tuple[Features, list[LayerTerms]]:
         """Samples of this level's features; divergence and jitter of each of its layers."""
-        g, h, told = None, None, []
+        g = None
+        h = None
+        told = []
         if self.shared is not None:
             assert features[0] is not None
             mean, variance, of_shared = self._shared_moments(features[0])
@@ -87,11 +99,16 @@ class SharedAndSpecific(nn.Module):
 
     def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
         """Representative features (``GPLayer.propagate``): where the next level's inducing inputs start."""
-        g, h = None, None
+        g = None
+        h = None
         if self.shared is not None:
             assert features[0] is not None
             S, B, D = features[0].shape
-            g = self.shared.propagate(features[0].reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
+            g = (
+                self.shared.propagate(features[0].reshape(S * B, D), generator)
+                .reshape(-1, S, B)
+                .permute(1, 2, 0)
+            )
         if self.specific is not None:
             x = self._specific_inputs(features, layout)
             h = self._unfold(self.specific.propagate(x, generator), x.shape[1] // layout.n_rows)
@@ -106,9 +123,11 @@ class CoregionalisedLevel(nn.Module):
 
     def __init__(self, base: GPLayer, mixing: Tensor, first: bool):
         super().__init__()
-        self.base, self.first = base, first
+        self.base = base
+        self.first = first
         self.mixing = nn.Parameter(mixing)  # [T, K, Q]
-        self.shared_dim, self.specific_dim = 0, mixing.shape[1]
+        self.shared_dim = 0
+        self.specific_dim = mixing.shape[1]
 
     def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
         rows = B if self.first else layout.n_tasks * layout.n_rows
@@ -118,7 +137,11 @@ class CoregionalisedLevel(nn.Module):
         """Mean and variance of u at x [S, B, D], [S, B, Q]."""
         S, B, D = x.shape
         mean, variance, told = self.base(x.reshape(S * B, D))
-        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), told
+        return (
+            mean.reshape(-1, S, B).permute(1, 2, 0),
+            variance.reshape(-1, S, B).permute(1, 2, 0),
+            told,
+        )
 
     def mix(self, u: Tensor) -> Tensor:
         return torch.matmul(u, self.mixing.mT)  # [S, T, n, Q] · [T, Q, K]

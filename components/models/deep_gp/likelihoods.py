@@ -31,7 +31,9 @@ class GaussianLabels(nn.Module):
         # σ² = floor + softplus(raw) ≥ floor; a value at the floor starts a hair above it, where there is a gradient.
         above = max(noise_variance - NOISE_FLOOR, NOISE_FLOOR)
         raw = above if above > 30 else math.log(math.expm1(above))
-        self.raw_noise = nn.Parameter(torch.full((n_tasks,), raw, dtype=like.dtype, device=like.device))
+        self.raw_noise = nn.Parameter(
+            torch.full((n_tasks,), raw, dtype=like.dtype, device=like.device)
+        )
 
     @property
     def noise_variance(self) -> Tensor:
@@ -40,7 +42,9 @@ class GaussianLabels(nn.Module):
     def noise_parameters(self) -> list[nn.Parameter]:
         return [self.raw_noise]
 
-    def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+    def expected_log_prob(
+        self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None
+    ) -> Tensor:
         """[S, T, n]."""
         s2 = self.noise_variance[:, None]
         residual = (y - mean.squeeze(-1)).square() + variance.squeeze(-1)
@@ -73,13 +77,17 @@ class BernoulliLabels(nn.Module):
         f = sign * (mean + variance.sqrt() * self.nodes)  # [S, T, n, nodes]
         return torch.special.log_ndtr(f) if self.link == "probit" else nn.functional.logsigmoid(f)
 
-    def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+    def expected_log_prob(
+        self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None
+    ) -> Tensor:
         sign = (2 * y.to(mean.dtype) - 1).unsqueeze(-1)
         return self._log_p(mean, variance, sign) @ self.weights
 
     def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
         log_w = self.weights.log()
-        both = [torch.logsumexp(self._log_p(mean, variance, sign) + log_w, -1) for sign in (-1.0, 1.0)]
+        both = [
+            torch.logsumexp(self._log_p(mean, variance, sign) + log_w, -1) for sign in (-1.0, 1.0)
+        ]
         return Categorical(torch.stack(both, -1).transpose(1, 2))  # [S, B, T, 2]
 
 
@@ -95,7 +103,9 @@ class SoftmaxLabels(nn.Module):
     def noise_parameters(self) -> list[nn.Parameter]:
         return []
 
-    def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+    def expected_log_prob(
+        self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None
+    ) -> Tensor:
         assert noise is not None
         logits = (mean + variance.sqrt() * noise).log_softmax(-1)
         return logits.gather(-1, y.expand(logits.shape[:-1]).unsqueeze(-1)).squeeze(-1)
@@ -113,7 +123,9 @@ def given_draws(
 ) -> Predictive:
     """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S draws each."""
     of = torch.arange(n, device=mean.device) % len(mean)
-    eps = torch.randn((n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=generator.device)
+    eps = torch.randn(
+        (n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=generator.device
+    )
     f = mean[of] + variance.sqrt()[of] * eps.to(mean.device)
     return likelihood.predictive(f, torch.zeros_like(f), torch.zeros_like(f))
 

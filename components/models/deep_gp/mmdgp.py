@@ -28,7 +28,14 @@ class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+        {
+            "elbo",
+            "given_function",
+            "variational_layers",
+            "noise_parameters",
+            "ard_weights",
+            "inducing_inputs",
+        }
     )
     specific_dim: NonNegativeInt
     specific_lengthscale: PositiveFloat | None
@@ -36,4 +43,6 @@ class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         specific = Specific(self.specific_dim, self.specific_lengthscale, self.specific_variance)
-        return build_shared_and_specific(self, problem, rng, self.inner_dim, specific if self.specific_dim else None)
+        return build_shared_and_specific(
+            self, problem, rng, self.inner_dim, specific if self.specific_dim else None
+        )

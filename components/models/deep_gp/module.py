@@ -20,7 +20,8 @@ from components.models.deep_gp.tops import Top
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
 
-PREDICTION_ELEMENTS = 2**24  # of the largest tensor of a prediction (128 MB in float64): samples are taken in chunks
+# of the largest tensor of a prediction (128 MB in float64): samples are taken in chunks
+PREDICTION_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ def pool(parts: list[Predictive]) -> Predictive:
     """One mixture over the samples of several (dimension S)."""
     gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
     if gaussian:
-        return GaussianMixture(torch.cat([p.mu for p in gaussian]), torch.cat([p.v for p in gaussian]))
+        return GaussianMixture(
+            torch.cat([p.mu for p in gaussian]), torch.cat([p.v for p in gaussian])
+        )
     return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)]))
 
 
@@ -60,8 +63,11 @@ class MultiTaskDGP(nn.Module):
     ):
         super().__init__()
         self.levels = nn.ModuleList(levels)
-        self.top, self.likelihood = top, likelihood
-        self.n_tasks, self.pass_inputs, self.process_names = n_tasks, pass_inputs, process_names
+        self.top = top
+        self.likelihood = likelihood
+        self.n_tasks = n_tasks
+        self.pass_inputs = pass_inputs
+        self.process_names = process_names
 
     def _levels(self) -> list[Level]:
         return cast("list[Level]", list(self.levels))  # a ModuleList forgets what its modules are
@@ -75,7 +81,9 @@ class MultiTaskDGP(nn.Module):
                 return None
             return torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
 
-        levels = [[draw(s) for s in level.noise_shapes(S, x.shape[0], layout)] for level in self._levels()]
+        levels = [
+            [draw(s) for s in level.noise_shapes(S, x.shape[0], layout)] for level in self._levels()
+        ]
         outputs = self.likelihood.outputs if self.likelihood.samples_f else 0
         return DGPNoise(layout, levels, draw((S, self.n_tasks, layout.n_rows, outputs)))
 
@@ -101,7 +109,9 @@ class MultiTaskDGP(nn.Module):
         features, told = self.features(batch.x, noise)
         mean, variance, of_top = self.top(features)
         told.append(of_top)
-        expected = self.likelihood.expected_log_prob(noise.layout.labels(batch.y), mean, variance, noise.likelihood)
+        expected = self.likelihood.expected_log_prob(
+            noise.layout.labels(batch.y), mean, variance, noise.likelihood
+        )
         weight = noise.layout.weight
         total = expected.sum() if weight is None else (expected * weight).sum()
         log_likelihood = total * (batch.scale / expected.shape[0])
@@ -117,19 +127,25 @@ class MultiTaskDGP(nn.Module):
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D]; differentiable in x."""
         parts = [
-            self.likelihood.predictive(*moments, likelihood) for moments, likelihood in self._tops(x, n, generator)
+            self.likelihood.predictive(*moments, likelihood)
+            for moments, likelihood in self._tops(x, n, generator)
         ]
         return pool(parts)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of λ, and of f given each, of every row of x [B, D] by itself."""
         tops = self._tops(x, n, generator)
-        return pool([given_draws(self.likelihood, *moments, len(moments[0]), generator) for moments, _ in tops])
+        return pool(
+            [
+                given_draws(self.likelihood, *moments, len(moments[0]), generator)
+                for moments, _ in tops
+            ]
+        )
 
     def _tops(
         self, x: Tensor, n: int, generator: torch.Generator
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor | None]]:
-        """Moments of f at x given samples of λ, n in all, and the noise that the likelihood asks for beside them."""
+        """Moments of f at x given n samples of λ in all, with the noise of the likelihood."""
         layout = Layout.full(self.n_tasks, x.shape[0])
         most = max(layer.q_mean.numel() for layer in self.layers().values())
         chunk = max(1, min(n, PREDICTION_ELEMENTS // (most * x.shape[0])))

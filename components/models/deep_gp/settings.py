@@ -13,7 +13,8 @@ class DeepGPSettings(BaseModel):
     """Fields of smdgp, mmdgp, cmdgp and idgp; meanings and defaults stand in their YAML."""
 
     inner_dim: PositiveInt
-    depth: Annotated[int, Field(ge=0)]  # inner layers under the top one, >= 0 (0: a shallow sparse GP for each task)
+    # inner layers under the top one, >= 0 (0: a shallow sparse GP for each task)
+    depth: Annotated[int, Field(ge=0)]
     # true: the processes of one inner layer share kernel and inducing inputs (faster); false: each has its own
     tied: bool
     inner_kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential, inner layers
@@ -30,8 +31,10 @@ class DeepGPSettings(BaseModel):
     top_kernel: Shape  # kernel of the top layer, always ARD, Boustati eq. (3.15)
     top_lengthscale: PositiveFloat | None  # initial value, > 0; null: sqrt(number of features)
     top_variance: PositiveFloat  # initial signal variance of the top layer, > 0
-    top_mean: Literal["zero", "linear"]  # zero | linear: a learned linear function of the features, from 0
-    top_q_scale: PositiveFloat  # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
+    # zero | linear: a learned linear function of the features, from 0
+    top_mean: Literal["zero", "linear"]
+    # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
+    top_q_scale: PositiveFloat
     pass_inputs: bool  # true: the top layer sees the inputs beside the latent features
     # inducing inputs of each shared process, at most the number of training rows (A.1.2: 100); see inducing_by_task
     n_inducing: PositiveInt

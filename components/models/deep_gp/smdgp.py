@@ -26,7 +26,14 @@ class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+        {
+            "elbo",
+            "given_function",
+            "variational_layers",
+            "noise_parameters",
+            "ard_weights",
+            "inducing_inputs",
+        }
     )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:

@@ -47,7 +47,11 @@ class CoregionalisedTop(nn.Module):
         S, T, n, D = features.shape
         mean, variance, told = self.layer(features.reshape(S * T * n, D))  # [1, R, S · T · n]
         mean, variance = (f.reshape(-1, S, T, n).permute(1, 2, 3, 0) for f in (mean, variance))
-        return torch.matmul(mean, self.mixing.mT), torch.matmul(variance, self.mixing.square().mT), told
+        return (
+            torch.matmul(mean, self.mixing.mT),
+            torch.matmul(variance, self.mixing.square().mT),
+            told,
+        )
 
 
 Top = IndependentTop | CoregionalisedTop

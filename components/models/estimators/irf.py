@@ -27,12 +27,22 @@ Calibration = Literal["none", "sigmoid", "isotonic"]
 
 
 class Forests(nn.Module):
-    """T independent forests whose trees, once grown by scikit-learn, are kept and walked as tensors."""
+    """T independent forests, grown by scikit-learn, then stored and evaluated as tensors."""
 
-    def __init__(self, options: dict[str, Any], problem: Supervised, smoothing: float, calibrated: Calibration):
+    def __init__(
+        self,
+        options: dict[str, Any],
+        problem: Supervised,
+        smoothing: float,
+        calibrated: Calibration,
+    ):
         super().__init__()
-        self.options, self.smoothing, self.calibrated = options, smoothing, calibrated
-        self.target, self.n_tasks, self.n_classes = problem.target, problem.n_tasks, problem.n_classes
+        self.options = options
+        self.smoothing = smoothing
+        self.calibrated = calibrated
+        self.target = problem.target
+        self.n_tasks = problem.n_tasks
+        self.n_classes = problem.n_classes
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """Grows a forest on the observed labels of each task; trees are padded to the largest.
@@ -44,46 +54,61 @@ class Forests(nn.Module):
 
         x = batch.x.detach().cpu().numpy()
         kind = RandomForestRegressor if self.target == "real" else RandomForestClassifier
-        forests, noise, curves = [], [], []
+        forests = []
+        noise = []
+        curves = []
         for t in range(self.n_tasks):
             seen = batch.mask[:, t].cpu().numpy()
             if not seen.any():
-                raise Misfit(f"task {t}: no training label, a forest needs one; raise dataset.n_train")
+                raise Misfit(
+                    f"task {t}: no training label, a forest needs one; raise dataset.n_train"
+                )
             y = batch.y[:, t].detach().cpu().numpy()[seen]
             forest = kind(bootstrap=True, random_state=seed + t, n_jobs=1, **self.options)
             if self.calibrated == "none":
                 forest.fit(x[seen], y)
             else:
-                forest, curve = _fit_calibration(forest, x[seen], y, self.calibrated, self.n_classes, t)
+                forest, curve = _fit_calibration(
+                    forest, x[seen], y, self.calibrated, self.n_classes, t
+                )
                 curves.append(curve)
             forests.append(forest)
             noise.append(_residual_variance(forest, x[seen], y) if self.target == "real" else 0.0)
-        n_trees, values = self.options["n_estimators"], self.n_classes
+        n_trees = self.options["n_estimators"]
+        values = self.n_classes
         size = max(tree.tree_.node_count for forest in forests for tree in forest.estimators_)
         shape = (self.n_tasks, n_trees, size)
-        child, feature = np.zeros((2, *shape), np.int64), np.zeros(shape, np.int64)
-        threshold, value = np.full(shape, np.inf), np.zeros((*shape, values))
+        child = np.zeros((2, *shape), np.int64)
+        feature = np.zeros(shape, np.int64)
+        threshold = np.full(shape, np.inf)
+        value = np.zeros((*shape, values))
         for t, forest in enumerate(forests):
             # A class that a task never showed has no column in its forest's votes.
             columns = slice(None) if self.target == "real" else forest.classes_.astype(int)
             for k, estimator in enumerate(forest.estimators_):
-                tree, here = estimator.tree_, (t, k, slice(estimator.tree_.node_count))
+                tree = estimator.tree_
+                here = (t, k, slice(estimator.tree_.node_count))
                 leaf = tree.children_left < 0
                 own = np.arange(tree.node_count)
-                child[(0, *here)] = np.where(leaf, own, tree.children_left)  # a leaf leads to itself
+                # a leaf leads to itself
+                child[(0, *here)] = np.where(leaf, own, tree.children_left)
                 child[(1, *here)] = np.where(leaf, own, tree.children_right)
                 feature[here] = np.where(leaf, 0, tree.feature)
                 threshold[here] = np.where(leaf, np.inf, tree.threshold)
                 value[here][:, columns] = tree.value[:, 0]
         depth = max(tree.tree_.max_depth for forest in forests for tree in forest.estimators_)
         like = batch.x
-        knots = max((curve.shape[-1] for curve in curves), default=0)  # each curve's last one is repeated
-        padded = [np.pad(c, ((0, 0), (0, 0), (0, knots - c.shape[-1])), mode="edge") for c in curves]
+        # each curve's last one is repeated
+        knots = max((curve.shape[-1] for curve in curves), default=0)
+        padded = [
+            np.pad(c, ((0, 0), (0, 0), (0, knots - c.shape[-1])), mode="edge") for c in curves
+        ]
         return {
             "left": torch.from_numpy(child[0]).to(like.device),  # [T, K, nodes]
             "right": torch.from_numpy(child[1]).to(like.device),
             "feature": torch.from_numpy(feature).to(like.device),
-            "threshold": torch.from_numpy(threshold).to(like.device),  # float64: scikit-learn compares in it
+            # float64: scikit-learn compares in it
+            "threshold": torch.from_numpy(threshold).to(like.device),
             "value": torch.from_numpy(value).to(like),  # [T, K, nodes, C]
             "noise": like.new_tensor(noise),  # residual variance, [T]
             "depth": torch.tensor(depth),
@@ -91,15 +116,22 @@ class Forests(nn.Module):
         }
 
     def votes(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
-        """What each tree says of x [B, D]: its leaf's mean, or class frequencies, [K, B, T, C]."""
+        """Predictions of each tree at x [B, D], [K, B, T, C].
+
+        A prediction is the mean or the class frequencies of the leaf.
+        """
         tasks = []
         rows = x.float().double()  # scikit-learn's trees see inputs in single precision
         for t in range(self.n_tasks):
-            left, right, feature, threshold = (fitted[k][t] for k in ("left", "right", "feature", "threshold"))
+            left, right, feature, threshold = (
+                fitted[k][t] for k in ("left", "right", "feature", "threshold")
+            )
             node = torch.zeros(len(left), len(x), dtype=torch.long, device=x.device)  # [K, B]
             for _ in range(int(fitted["depth"])):
                 at = rows.T.gather(0, feature.gather(1, node))
-                node = torch.where(at <= threshold.gather(1, node), left.gather(1, node), right.gather(1, node))
+                node = torch.where(
+                    at <= threshold.gather(1, node), left.gather(1, node), right.gather(1, node)
+                )
             value = fitted["value"][t]
             tasks.append(value.gather(1, node[..., None].expand(-1, -1, value.shape[-1])))
         return torch.stack(tasks, 2)
@@ -110,7 +142,9 @@ class Forests(nn.Module):
         votes = self.votes(fitted, x)
         if self.target == "real":
             mu = votes[..., 0]
-            return GaussianMixture(mu.mean(0)[None], (mu.var(0, correction=0) + fitted["noise"])[None])
+            return GaussianMixture(
+                mu.mean(0)[None], (mu.var(0, correction=0) + fitted["noise"])[None]
+            )
         counts = votes.sum(0)
         if self.calibrated != "none":
             counts = len(votes) * _calibrate(fitted["curves"], votes.mean(0), self.calibrated)
@@ -119,7 +153,12 @@ class Forests(nn.Module):
 
 
 def _fit_calibration(
-    forest: RandomForestClassifier, x: np.ndarray, y: np.ndarray, method: Calibration, n_classes: int, task: int
+    forest: RandomForestClassifier,
+    x: np.ndarray,
+    y: np.ndarray,
+    method: Calibration,
+    n_classes: int,
+    task: int,
 ) -> tuple[RandomForestClassifier, np.ndarray]:
     """The forest of all rows, and each class's curve from its votes to its probability, fitted to the votes of forests
     that have not seen a row: (a, b) of a sigmoid [C, 2, 1], or knots of an isotonic regression [C, 2, n].
@@ -138,7 +177,9 @@ def _fit_calibration(
         )
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=forest.random_state)
     (fitted,) = (
-        CalibratedClassifierCV(forest, method=method, cv=folds, ensemble=False).fit(x, y).calibrated_classifiers_
+        CalibratedClassifierCV(forest, method=method, cv=folds, ensemble=False)
+        .fit(x, y)
+        .calibrated_classifiers_
     )
     if method == "sigmoid":
         curves = [np.array([[c.a_], [c.b_]]) for c in fitted.calibrators]
@@ -176,7 +217,8 @@ def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
 
 def _residual_variance(forest: RandomForestRegressor, x: np.ndarray, y: np.ndarray) -> float:
     """Out-of-bag squared error less out-of-bag variance over trees, so that on average the two add up to the error."""
-    n, predictions = len(x), np.stack([tree.predict(x) for tree in forest.estimators_])  # [K, n]
+    n = len(x)
+    predictions = np.stack([tree.predict(x) for tree in forest.estimators_])  # [K, n]
     out = np.ones_like(predictions, dtype=bool)
     for k, rows in enumerate(forest.estimators_samples_):
         out[k, rows] = False
@@ -191,19 +233,24 @@ def _residual_variance(forest: RandomForestRegressor, x: np.ndarray, y: np.ndarr
 
 @register("model", "irf")
 class IRF(Model[Supervised, Forests]):
-    """iRF: an independent random forest per task, on that task's own labels alone.
+    """iRF: an independent random forest per task, trained only on the labels of that task.
 
-    Real labels: N(m(x), v(x) + σ²), m and v the mean and variance over trees, σ² what the out-of-bag error has beyond
-    v.  Classes: (Σ_k p_k(x) + α) / (K + αC) over K trees.  Has no gradient in x.
+    Real labels: N(m(x), v(x) + σ²), where m and v are the mean and variance over trees and
+    σ² is the excess of the out-of-bag error over v. Classes: (Σ_k p_k(x) + α) / (K + αC)
+    over K trees. The model has no gradient in x.
 
-    ``calibrated`` puts K q_c(x), q normalised, in the place of Σ_k p_k: each class, against the others, has its curve
-    from p̄ = Σ_k p_k/K to q, fitted to out-of-fold p̄ of 5 folds: q = 1/(1 + exp(a p̄ + b)) (sigmoid, Platt) or the
-    rising steps nearest to the labels (isotonic).  The trees are those of no calibration.
+    ``calibrated`` replaces Σ_k p_k(x) by K q_c(x), q normalised: each class, against the
+    others, has its own curve from p̄ = Σ_k p_k/K to q, fitted to out-of-fold p̄ of 5 folds:
+    q = 1/(1 + exp(a p̄ + b)) (sigmoid, Platt) or the nondecreasing step function nearest to
+    the labels (isotonic). The trees are the same as without calibration.
 
     Raises:
-        Misfit: a task has no training label; calibration of real labels, or of a class with fewer labels than folds.
+        Misfit: a task has no training label; calibration of real labels, or of a class with
+            fewer labels than folds.
 
-    Source: Breiman (2001); Boustati (2021), section 3.5.3; Platt (1999), section 2; Zadrozny and Elkan (2002), section 3."""
+    Source: Breiman (2001); Boustati (2021), section 3.5.3; Platt (1999), section 2;
+    Zadrozny and Elkan (2002), section 3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})

@@ -12,7 +12,12 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.estimators.word_counts import counts_of, select_labelled, sparse_counts, words_of_problem
+from components.models.estimators.word_counts import (
+    counts_of,
+    select_labelled,
+    sparse_counts,
+    words_of_problem,
+)
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -23,7 +28,10 @@ class CountsNaiveBayes(nn.Module):
 
     def __init__(self, n_words: int, n_classes: int, smoothing: float, presence: bool):
         super().__init__()
-        self.n_words, self.n_classes, self.smoothing, self.presence = n_words, n_classes, smoothing, presence
+        self.n_words = n_words
+        self.n_classes = n_classes
+        self.smoothing = smoothing
+        self.presence = presence
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """θ_cj = (n_cj + α)/(n_c + αV) and π_c = N_c/N."""
@@ -70,4 +78,6 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
 
     def build(self, problem: Supervised, rng: Rng) -> CountsNaiveBayes:
         check_one_task(problem, self.name)
-        return CountsNaiveBayes(words_of_problem(problem, self.name), problem.n_classes, self.smoothing, self.presence)
+        return CountsNaiveBayes(
+            words_of_problem(problem, self.name), problem.n_classes, self.smoothing, self.presence
+        )

@@ -24,7 +24,8 @@ class BernoulliNaiveBayes(nn.Module):
 
     def __init__(self, problem: Supervised, smoothing: float):
         super().__init__()
-        self.n_classes, self.smoothing = problem.n_classes, smoothing
+        self.n_classes = problem.n_classes
+        self.smoothing = smoothing
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci mails of class c in which x_i = 1.
@@ -33,11 +34,15 @@ class BernoulliNaiveBayes(nn.Module):
             Misfit: an input is neither 0 nor 1.
         """
         seen = batch.mask[:, 0]
-        x, y = batch.x[seen], batch.y[seen, 0]
+        x = batch.x[seen]
+        y = batch.y[seen, 0]
         if not ((x == 0) | (x == 1)).all():
-            raise Misfit("model=naive_bayes: its inputs must be 0 or 1; choose a dataset of binary inputs")
+            raise Misfit(
+                "model=naive_bayes: its inputs must be 0 or 1; choose a dataset of binary inputs"
+            )
         member = F.one_hot(y, self.n_classes).to(x)  # [N, C]
-        n, a = member.sum(0), self.smoothing
+        n = member.sum(0)
+        a = self.smoothing
         theta = (member.T @ x + a) / (n + 2 * a)[:, None]  # [C, D]
         return {
             "log_present": theta.log(),  # log p(x_i = 1|c) [C, D]

@@ -12,7 +12,12 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.estimators.word_counts import counts_of, select_labelled, sparse_counts, words_of_problem
+from components.models.estimators.word_counts import (
+    counts_of,
+    select_labelled,
+    sparse_counts,
+    words_of_problem,
+)
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -25,7 +30,9 @@ class TfidfRegression(nn.Module):
 
     def __init__(self, n_words: int, C: float, sublinear: bool):
         super().__init__()
-        self.n_words, self.C, self.sublinear = n_words, C, sublinear
+        self.n_words = n_words
+        self.C = C
+        self.sublinear = sublinear
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """idf_j = 1 + log((1 + N)/(1 + N_j)), N_j texts that hold word j; then the coefficients."""

@@ -31,7 +31,9 @@ def select_labelled(batch: Batch, n_classes: int) -> Batch:
     rows = batch.part(batch.mask[:, 0], batch.scale)
     found = rows.y[:, 0].unique().numel()
     if found < n_classes:
-        raise Misfit(f"dataset.n_train: {found} of {n_classes} classes are among the training texts; raise it")
+        raise Misfit(
+            f"dataset.n_train: {found} of {n_classes} classes are among the training texts; raise it"
+        )
     return rows
 
 

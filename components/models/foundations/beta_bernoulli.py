@@ -37,13 +37,15 @@ class BetaBernoulliModule(nn.Module):
 
 @register("model", "beta_bernoulli")
 class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
-    """Independent tosses of a coin whose probability of heads has a beta prior.
+    """Independent coin tosses with a beta prior on the probability of heads.
 
-    θ ~ Beta(a, b), x_i | θ ~ Bernoulli(θ);  θ | h heads, t tails ~ Beta(a + h, b + t), whatever made the tossing end.
+    θ ~ Beta(a, b), x_i | θ ~ Bernoulli(θ);  θ | h heads, t tails ~ Beta(a + h, b + t), for
+    any stopping rule.
 
     Raises Misfit where a row has more than one value.
 
-    Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3."""
+    Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
@@ -54,5 +56,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
 
     def build(self, problem: Unlabelled, rng: Rng) -> BetaBernoulliModule:
         if not isinstance(problem.train, Rows) or problem.train.x.shape[1:] != (1,):
-            raise Misfit(f"model={self.name}: a toss is one value, rows of dataset={problem.name} have more; use vae")
+            raise Misfit(
+                f"model={self.name}: a toss is one value, rows of dataset={problem.name} have more; use vae"
+            )
         return BetaBernoulliModule((self.a, self.b))

@@ -1,4 +1,4 @@
-"""Regression by a Gaussian process whose hyper-parameters are known."""
+"""Gaussian-process regression with known hyper-parameters."""
 
 from __future__ import annotations
 
@@ -23,14 +23,23 @@ class MaternRegressionModule(nn.Module):
     """f ~ GP(0, s² κ(r/ℓ)), y = f(x) + N(0, σ²), all of them known."""
 
     def __init__(
-        self, shape: Literal["matern12", "matern32", "matern52"], lengthscale: float, variance: float, noise: float
+        self,
+        shape: Literal["matern12", "matern32", "matern52"],
+        lengthscale: float,
+        variance: float,
+        noise: float,
     ):
         super().__init__()
-        self.shape, self.lengthscale, self.variance, self.known_noise = shape, lengthscale, variance, noise
+        self.shape = shape
+        self.lengthscale = lengthscale
+        self.variance = variance
+        self.known_noise = noise
 
     def covariance(self, x: Tensor, z: Tensor) -> Tensor:
         """k(x, z) of x [N, D], z [M, D]."""
-        r2 = (torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist") / self.lengthscale).square()
+        r2 = (
+            torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist") / self.lengthscale
+        ).square()
         return self.variance * correlation(r2, self.shape, slope=False)[0]
 
     def _factor(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,14 +71,17 @@ class MaternRegressionModule(nn.Module):
 
 @register("model", "matern_regression")
 class MaternRegression(Model[Supervised, MaternRegressionModule]):
-    """Gaussian-process regression on one input with a Matérn kernel, nothing of which is learned.
+    """Gaussian-process regression on one input with a fixed Matérn kernel.
 
-    f ~ GP(0, s² κ_α(|x − x'|/ℓ)), paths almost α times differentiable, y = f(x) + N(0, σ²);  f | y ~ N(S y, σ² S) at the
-    inputs, S = K (K + σ² I)⁻¹.  Contracts to a β-smooth f₀ at the rate n^{−min(α, β)/(2α + 1)}.
+    f ~ GP(0, s² κ_α(|x − x'|/ℓ)), paths almost α times differentiable, y = f(x) + N(0, σ²);
+    f | y ~ N(S y, σ² S) at the inputs, S = K (K + σ² I)⁻¹. The posterior contracts to a
+    β-smooth f₀ at the rate n^{−min(α, β)/(2α + 1)}.
 
     Raises Misfit for several inputs or tasks, NumericalTrouble where K + σ² I is singular.
 
-    Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van Zanten (2011), on Matérn kernels."""
+    Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van
+    Zanten (2011), on Matérn kernels.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}

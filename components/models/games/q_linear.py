@@ -23,14 +23,18 @@ class LinearValues(nn.Module):
 
     def __init__(self, environment: Environment, weights: Tensor, own: int, other: int):
         super().__init__()
-        self.environment, self.own, self.other = environment, own, other
+        self.environment = environment
+        self.own = own
+        self.other = other
         self._marked = environment if isinstance(environment, Marked) else None
         self.register_buffer("weights", weights)
 
     def fresh(self, own: int, other: int) -> LinearValues:
         """The same at w = 0, for other numbers of actions."""
         replicates, _, features = self.weights.shape
-        return LinearValues(self.environment, self.weights.new_zeros(replicates, own * other, features), own, other)
+        return LinearValues(
+            self.environment, self.weights.new_zeros(replicates, own * other, features), own, other
+        )
 
     def q(self, s: Tensor) -> Tensor:
         """s [R, …] -> Q(s, ·, ·) [R, A, B]."""
@@ -48,10 +52,13 @@ class LinearValues(nn.Module):
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """w_ab := w_ab + α (target − Q(s, a, b)) φ(s), in place; a, b, target and an α that is a tensor are [R]."""
-        replicate, cell = torch.arange(len(a), device=a.device), a * self.other + b
+        replicate = torch.arange(len(a), device=a.device)
+        cell = a * self.other + b
         if self._marked is not None:
             places, there = self._places(self._marked.marks(s))
-            at = (replicate * self.weights.shape[1] + cell).unsqueeze(1) * self.weights.shape[2] + places
+            at = (replicate * self.weights.shape[1] + cell).unsqueeze(1) * self.weights.shape[
+                2
+            ] + places
             flat = self.weights.view(-1)
             error = target - (flat.take(at) * there).sum(1)
             flat.index_add_(0, at.view(-1), ((rate * error).unsqueeze(1) * there).view(-1))

@@ -22,18 +22,38 @@ class NetworkValues(nn.Module):
     """``QFunction``: Q(s, ·, ·) = W_L relu(… relu(W_1 φ(s) + c_1) …) + c_L of R replicates, each with weights of its own."""
 
     def __init__(
-        self, environment: Environment, sizes: list[int], own: int, other: int, replicates: int, init: torch.Generator
+        self,
+        environment: Environment,
+        sizes: list[int],
+        own: int,
+        other: int,
+        replicates: int,
+        init: torch.Generator,
     ):
         super().__init__()
-        self.environment, self.sizes, self.own, self.other = environment, sizes, own, other
-        self.replicates, self.init = replicates, init
+        self.environment = environment
+        self.sizes = sizes
+        self.own = own
+        self.other = other
+        self.replicates = replicates
+        self.init = init
         layers = list(itertools.pairwise([*sizes, own * other]))
-        weights = [self._glorot(out, inside).to(environment.device, environment.dtype) for inside, out in layers]
+        weights = [
+            self._glorot(out, inside).to(environment.device, environment.dtype)
+            for inside, out in layers
+        ]
         self.weights = nn.ParameterList(nn.Parameter(w) for w in weights)
         self.biases = nn.ParameterList(nn.Parameter(w.new_zeros(*w.shape[:2], 1)) for w in weights)
 
     def _glorot(self, out: int, inside: int) -> Tensor:
-        u = torch.rand(self.replicates, out, inside, generator=self.init, dtype=torch.float64, device=self.init.device)
+        u = torch.rand(
+            self.replicates,
+            out,
+            inside,
+            generator=self.init,
+            dtype=torch.float64,
+            device=self.init.device,
+        )
         return math.sqrt(6 / (inside + out)) * (2 * u - 1)
 
     def fresh(self, own: int, other: int) -> NetworkValues:
@@ -82,4 +102,6 @@ class QNetwork(Model[Game, NetworkValues]):
         environment = problem.environment
         features = environment.features(environment.reset(problem.replicates, rng.init)).shape[1]
         sizes = [features, *self.widths]
-        return NetworkValues(environment, sizes, problem.n_actions, problem.n_threats, problem.replicates, rng.init)
+        return NetworkValues(
+            environment, sizes, problem.n_actions, problem.n_threats, problem.replicates, rng.init
+        )

@@ -18,7 +18,7 @@ from components.trouble import Misfit
 
 
 class Table(nn.Module):
-    """``QFunction`` of one player in a table: his own actions a, the others' actions b, R replicates."""
+    """``QFunction`` of one player in a table: own actions a, others' actions b, R replicates."""
 
     values: Tensor  # [R, S, A, B]
     rows: Tensor  # [R] first row of each replicate among the R·S of the flattened table
@@ -33,12 +33,18 @@ class Table(nn.Module):
     def fresh(self, own: int, other: int) -> Table:
         """A table at its initial values for a player with ``own`` actions against ``other`` ones."""
         replicates, states = self.values.shape[:2]
-        return Table(self.values.new_full((replicates, states, own, other), self.initial), self.initial)
+        return Table(
+            self.values.new_full((replicates, states, own, other), self.initial), self.initial
+        )
 
     def q(self, s: Tensor) -> Tensor:
         """s [R] -> Q(s, ·, ·) [R, A, B]; of a single state the table itself, which ``learn`` changes."""
         values = self.values
-        return values.select(1, 0) if values.shape[1] == 1 else values.flatten(0, 1).index_select(0, self.rows + s)
+        return (
+            values.select(1, 0)
+            if values.shape[1] == 1
+            else values.flatten(0, 1).index_select(0, self.rows + s)
+        )
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a tensor are [R]."""
@@ -54,11 +60,14 @@ class Table(nn.Module):
 class QTable(Model[Game, Table]):
     """A table of action values Q(s, a, b), one cell for each state and pair of actions.
 
-    All cells start at ``initial``.  Shape [R, S, A, B] for R replicates; the actions of several opponents are one, B = ∏ B_m.
+    All cells start at ``initial``. The shape is [R, S, A, B] for R replicates; the actions
+    of several opponents are combined into one, B = ∏ B_m.
 
-    Raises Misfit in a game whose states have no numbers, or where the table would not fit in the memory that is free.
+    Raises Misfit in a game with unnumbered states, or where the table would not fit in free
+    memory.
 
-    Source: Gallego (2021), section 4.3."""
+    Source: Gallego (2021), section 4.3.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
     offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
@@ -73,11 +82,15 @@ class QTable(Model[Game, Table]):
                 f"model={self.name}: a table needs states with numbers, those of dataset={problem.name} have none"
             )
         shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
-        size, room = prod(shape) * environment.dtype.itemsize, room_for(environment.device)
+        size = prod(shape) * environment.dtype.itemsize
+        room = room_for(environment.device)
         if room is not None and size > room:
             told = " × ".join(f"{n:,}" for n in shape)
             raise Misfit(
                 f"model={self.name}: a table of {told} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
                 f"free; fewer replicates, or model=q_network, whose size the states do not set"
             )
-        return Table(torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype), self.initial)
+        return Table(
+            torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype),
+            self.initial,
+        )

@@ -1,4 +1,4 @@
-"""What auto-encoders of rows share: q(z|x) = N(m, diag s²) for every row, and the bound through its noise."""
+"""Base of row auto-encoders: q(z|x) = N(m, diag s²) and the bound through its noise."""
 
 from __future__ import annotations
 
@@ -25,16 +25,28 @@ class GaussianGuide(nn.Module):
 
     def __init__(self, network: Perceptron, second: Perceptron | None = None, scale: Scale = "exp"):
         super().__init__()
-        self.network, self.second, self.scale = network, second, scale
+        self.network = network
+        self.second = second
+        self.scale = scale
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """m, s [B, D] of x [B, I]."""
-        m, a = self.network(x).chunk(2, -1) if self.second is None else (self.network(x), self.second(x))
+        m, a = (
+            self.network(x).chunk(2, -1)
+            if self.second is None
+            else (self.network(x), self.second(x))
+        )
         return m, a.exp() if self.scale == "exp" else softplus(a).sqrt()
 
 
 def gaussian_guide(
-    inputs: int, widths: list[int], latent_dim: int, activation: Activation, separate: bool, scale: Scale, rng: Rng
+    inputs: int,
+    widths: list[int],
+    latent_dim: int,
+    activation: Activation,
+    separate: bool,
+    scale: Scale,
+    rng: Rng,
 ) -> GaussianGuide:
     """The guide of rows [B, I] with these hidden layers, or with these twice."""
     outputs = latent_dim if separate else 2 * latent_dim
@@ -48,9 +60,17 @@ class Amortised(nn.Module, Generic[R]):
 
     ℒ_b = E_q[log p(x_b|z)] − KL(q(z|x_b) ‖ p(z)), the second term in closed form (Kingma and Welling 2014, eq. 10)."""
 
-    def __init__(self, generative: BernoulliModel | GaussianModel, guide: GaussianGuide, latent_dim: int, like: Tensor):
+    def __init__(
+        self,
+        generative: BernoulliModel | GaussianModel,
+        guide: GaussianGuide,
+        latent_dim: int,
+        like: Tensor,
+    ):
         super().__init__()
-        self.generative, self.guide, self.latent_dim = generative, guide, latent_dim
+        self.generative = generative
+        self.guide = guide
+        self.latent_dim = latent_dim
         self.row_shape = like.shape[1:]
         self.to(like)
 
@@ -83,7 +103,8 @@ class Amortised(nn.Module, Generic[R]):
 
     def elbo_rows(self, batch: R, noise: Tensor) -> Tensor:
         m, s = self.encode(batch)
-        divergence = 0.5 * (m.square() + s.square() - 1).sum(-1) - s.log().sum(-1)  # KL(q(z|x_b) ‖ p(z)) [B]
+        # KL(q(z|x_b) ‖ p(z)) [B]
+        divergence = 0.5 * (m.square() + s.square() - 1).sum(-1) - s.log().sum(-1)
         return self.rows_at(batch, m + s * noise) - divergence  # [S, B]
 
     def location_scale(self, batch: R) -> tuple[Tensor, Tensor]:
@@ -94,7 +115,8 @@ class Amortised(nn.Module, Generic[R]):
         return self.generative.log_prob(batch.x.flatten(1), theta)  # [S, B]
 
     def kl(self) -> Tensor:
-        return torch.zeros((), device=next(self.parameters()).device)  # rows share no latent variable
+        # rows share no latent variable
+        return torch.zeros((), device=next(self.parameters()).device)
 
     def path_rows(self, batch: R, noise: Tensor) -> Tensor:
         m, s = self.encode(batch)

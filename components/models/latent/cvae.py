@@ -35,25 +35,32 @@ def class_evidence(
     generator: torch.Generator,
     proposal: Proposal = "guide",
 ) -> Tensor:
-    """log p(x_b | y = c) by S importance samples z ~ q of each class, [B, C].
+    """Log evidence log p(x_b | y = c) by S importance samples z ~ q of each class, [B, C].
 
         p̂(x|y) = S⁻¹ Σ_s p(x|y, z_s) p(z_s) / q(z_s)
 
-    q is the guide's q(z|x_b, c), or a mixture around a Laplace fit to p(z|x_b, c), which knows no training.  The same noise for
-    all classes.  Differentiable in x; of what is fitted z stands still, and the gradient is Σ_s w̃_s ∇_x log p(x|y, z_s).
+    q is the guide's q(z|x_b, c), or a mixture around a Laplace fit to p(z|x_b, c), which
+    does not depend on training. All classes use the same noise. The result is
+    differentiable in x; fitted samples z are held fixed, and the gradient is Σ_s w̃_s ∇_x
+    log p(x|y, z_s).
 
-    Source: Gallego (2021), eq. (2.15), which lacks p(z)/q(z|x, y)."""
+    Source: Gallego (2021), eq. (2.15), which lacks p(z)/q(z|x, y).
+    """
     found = []
     for c in range(n_classes):
         y = torch.full((len(x), 1), c, device=x.device)
         batch = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
         m, s = guide.encode(batch)
         if c == 0:
-            noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device)
+            noise = torch.randn(
+                n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device
+            )
             noise = noise.to(m.device)
         if proposal == "laplace":
             fixed = Batch(x.detach(), y, batch.mask, 1.0)
-            z, log_q = sample_proposal(partial(guide.log_joint, fixed), m.detach(), s.detach(), noise)
+            z, log_q = sample_proposal(
+                partial(guide.log_joint, fixed), m.detach(), s.detach(), noise
+            )
         else:
             z = m + s * noise
             log_q = guide.log_q(batch, z)
@@ -75,15 +82,26 @@ def class_predictive(
 
 
 class ConditionalAutoEncoder(Amortised[Batch]):
-    """p(y) p(z) p(x|z, y) and q(z|x, y), y one class of C: networks are given y beside z, and beside x."""
+    """p(y) p(z) p(x|z, y) and q(z|x, y) for y one class of C.
+
+    The networks are given y together with z, and together with x.
+    """
 
     log_share: Tensor
 
-    def __init__(self, generative: BernoulliModel, guide: GaussianGuide, latent_dim: int, train: Batch, n_classes: int):
+    def __init__(
+        self,
+        generative: BernoulliModel,
+        guide: GaussianGuide,
+        latent_dim: int,
+        train: Batch,
+        n_classes: int,
+    ):
         self.n_classes = n_classes
         super().__init__(generative, guide, latent_dim, train.x)
         counts = torch.bincount(train.y[:, 0], minlength=n_classes).to(train.x)
-        self.register_buffer("log_share", ((counts + 1) / (counts + 1).sum()).log())  # log p(y) [C], never −∞
+        # log p(y) [C], never −∞
+        self.register_buffer("log_share", ((counts + 1) / (counts + 1).sum()).log())
 
     @property
     def context_dim(self) -> int:
@@ -114,25 +132,37 @@ class ConditionalAutoEncoder(Amortised[Batch]):
 
 @register("model", "cvae")
 class CVAE(Model[Supervised, ConditionalAutoEncoder]):
-    """Conditional variational auto-encoder: rows x of values in {0, 1} from z ~ N(0, I) and a class y; q(z|x, y) from both.
+    """Conditional variational auto-encoder of rows x in {0, 1} from z ~ N(0, I) and a class y.
+
+    The guide q(z|x, y) depends on both x and y.
 
         p(y|x) ∝ p(y) p(x|y),   p(x|y) = ∫ p(x|z, y) p(z) dz
 
-    A deep Bayes classifier: trained on a bound of log p(x|y), it predicts by p(x|y), importance-sampled from q(z|x, y) as often
-    as ``n_predict`` of the inference says.  p(y) are the classes' shares in training.  Networks are those of ``vae``, and q has
-    one for m and one for s.  x [B, I], y [B, 1], z [S, B, D].
+    A deep Bayes classifier: it is trained on a bound of log p(x|y) and predicts by p(x|y),
+    with ``n_predict`` (a key of the inference) importance samples from q(z|x, y). p(y) are
+    the classes' shares in training. The networks are the networks of ``vae``, and q has one
+    for m and one for s. x [B, I], y [B, 1], z [S, B, D].
 
     Raises:
         Misfit: there is more than one label, or inputs are not binary.
 
-    Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes classifier), Figure 2.13, eq. (2.15)."""
+    Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes
+    classifier), Figure 2.13, eq. (2.15).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "is of one label"}
     wants: ClassVar[dict[str, str]] = {"binary_inputs": "is of inputs that are 0 or 1"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"class_conditional", "elbo", "latent_variable", "pathwise", "normal_noise", "location_scale"}
+        {
+            "class_conditional",
+            "elbo",
+            "latent_variable",
+            "pathwise",
+            "normal_noise",
+            "location_scale",
+        }
     )
 
     latent_dim: PositiveInt
@@ -141,11 +171,19 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     scale: Scale
 
     def build(self, problem: Supervised, rng: Rng) -> ConditionalAutoEncoder:
-        x, C = problem.train.x.flatten(1).cpu(), problem.n_classes
+        x = problem.train.x.flatten(1).cpu()
+        C = problem.n_classes
         if problem.n_tasks != 1 or not bool(((x == 0) | (x == 1)).all()):
-            raise Misfit("model=cvae is of one label and of inputs 0 or 1; set dataset.binarised=threshold where there is "
-                         "such a key, or choose a data set of binary inputs")  # fmt: skip
-        values, below = x.shape[1], [*reversed(self.widths)]
+            raise Misfit(
+                "model=cvae is of one label and of inputs 0 or 1; set dataset.binarised=threshold where there is "
+                "such a key, or choose a data set of binary inputs"
+            )
+        values = x.shape[1]
+        below = [*reversed(self.widths)]
         up = Perceptron([self.latent_dim + C, *self.widths, values], self.activation, rng)
-        guide = gaussian_guide(values + C, below, self.latent_dim, self.activation, True, self.scale, rng)
-        return ConditionalAutoEncoder(BernoulliModel(up, x), guide, self.latent_dim, problem.train, C)
+        guide = gaussian_guide(
+            values + C, below, self.latent_dim, self.activation, True, self.scale, rng
+        )
+        return ConditionalAutoEncoder(
+            BernoulliModel(up, x), guide, self.latent_dim, problem.train, C
+        )

@@ -21,7 +21,8 @@ from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 Prior = Literal["half", "learned"]
-HIDDEN = 2  # layers of units between two neighbours of a nonlinear model (Tucker et al. 2017, section 4)
+# layers of units between two neighbours of a nonlinear model (Tucker et al. 2017, section 4)
+HIDDEN = 2
 
 
 def coins(p: Tensor, generator: torch.Generator) -> Tensor:
@@ -30,18 +31,26 @@ def coins(p: Tensor, generator: torch.Generator) -> Tensor:
 
 
 class BinaryAutoEncoder(nn.Module):
-    """p(z_L) Π_l p(z_{l−1}|z_l) with z_0 = x, and q(z|x) = Π_l q(z_l|z_{l−1}): factors of Bernoullis, z_l in {0, 1}^D.
+    """p(z_L) Π_l p(z_{l−1}|z_l) with z_0 = x, and q(z|x) = Π_l q(z_l|z_{l−1}).
 
-    ``up`` are the networks of p(z_1|z_2), … and ``down`` those of q(z_1|x), q(z_2|z_1), …."""
+    The factors are products of Bernoullis, z_l in {0, 1}^D. ``up`` are the networks of
+    p(z_1|z_2), … and ``down`` the networks of q(z_1|x), q(z_2|z_1), ….
+    """
 
     prior_logits: Tensor
 
     def __init__(
-        self, visible: BernoulliModel, up: Sequence[Perceptron], down: Sequence[Perceptron], prior: Tensor, like: Tensor
+        self,
+        visible: BernoulliModel,
+        up: Sequence[Perceptron],
+        down: Sequence[Perceptron],
+        prior: Tensor,
+        like: Tensor,
     ):
         super().__init__()
         self.visible = visible
-        self.up, self.down = nn.ModuleList(up), nn.ModuleList(down)
+        self.up = nn.ModuleList(up)
+        self.down = nn.ModuleList(down)
         if isinstance(prior, nn.Parameter):
             self.prior_logits = prior  # [D]
         else:
@@ -105,7 +114,9 @@ class BinaryAutoEncoder(nn.Module):
         networks = [self.visible.network, *self.up]
         model = [Factor.at(*factor) for factor in zip([x, *z[:-1]], networks, z, strict=True)]
         log_q = sum((factor.log_prob for factor in guide[1:]), guide[0].log_prob)
-        log_joint = sum((factor.log_prob for factor in model), log_bernoulli(z[-1], self.prior_logits))
+        log_joint = sum(
+            (factor.log_prob for factor in model), log_bernoulli(z[-1], self.prior_logits)
+        )
 
         def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
             found: list[Tensor | None] = []  # as ``parameters`` has them
@@ -121,7 +132,9 @@ class BinaryAutoEncoder(nn.Module):
 
     # ---- p ------------------------------------------------------------------------------------------------------------
     def log_joint(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
-        total = log_bernoulli(z[-1], self.prior_logits) + self.visible.log_prob(batch.x.flatten(1), z[0])
+        total = log_bernoulli(z[-1], self.prior_logits) + self.visible.log_prob(
+            batch.x.flatten(1), z[0]
+        )
         for network, below, above in zip(self.up, z[:-1], z[1:], strict=True):
             total = total + log_bernoulli(below, network(above))
         return total  # [S, B]
@@ -140,21 +153,31 @@ class BinaryAutoEncoder(nn.Module):
 
 @register("model", "dvae")
 class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
-    """Discrete variational auto-encoder: binary rows x from one or two layers of binary latent variables z.
+    """Discrete variational auto-encoder of binary rows x with one or two binary latent layers.
 
         p(z_2) p(z_1|z_2) p(x|z_1),   q(z_1|x) q(z_2|z_1)
 
-    Each factor is a product of Bernoullis, its log odds an affine map of the values given (linear) or a perceptron with two
-    hidden layers of as many tanh units (nonlinear).  p(z_2) has probabilities ½ or learns them from there.  The log odds of x
-    start near those of the mean training row.  x [B, …], z_l [S, B, units].
+    Each factor is a product of Bernoullis; its log odds are an affine map of the values
+    given (linear) or a perceptron with two hidden layers of as many tanh units (nonlinear).
+    p(z_2) has probabilities ½ or learns them from there. The log odds of x start near the
+    log odds of the mean training row. x [B, …], z_l [S, B, units].
 
-    Source: Maddison, Mnih and Teh (2017), section 5; Tucker et al. (2017), section 4; Boustati (2021), appendix C.3.2, whose
-    code has the arrow between z_1 and z_2 of p the other way round, where z_2 does nothing."""
+    Source: Maddison, Mnih and Teh (2017), section 5; Tucker et al. (2017), section 4;
+    Boustati (2021), appendix C.3.2 (its code reverses the arrow between z_1 and z_2 of p,
+    where z_2 does nothing).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_ratio", "draws_with_density", "draws_with_derivative", "row_guide", "bernoulli_layers", "decoder"}
+        {
+            "log_ratio",
+            "draws_with_density",
+            "draws_with_derivative",
+            "row_guide",
+            "bernoulli_layers",
+            "decoder",
+        }
     )
 
     layers: Literal[1, 2]
@@ -167,10 +190,13 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
         rows = problem.train.x.flatten(1)
         sizes = [rows.shape[1]] + self.layers * [self.units]  # of x, z_1, z_2
         hidden = HIDDEN * [self.units] if self.architecture == "nonlinear" else []
-        down, up = [], []
+        down = []
+        up = []
         for below, above in itertools.pairwise(sizes):
             up.append(Perceptron([above, *hidden, below], "tanh", rng))
             down.append(Perceptron([below, *hidden, above], "tanh", rng))
         half = torch.zeros(self.units)
         prior = nn.Parameter(half) if self.prior == "learned" else half
-        return BinaryAutoEncoder(BernoulliModel(up[0], rows.cpu()), up[1:], down, prior, problem.train.x)
+        return BinaryAutoEncoder(
+            BernoulliModel(up[0], rows.cpu()), up[1:], down, prior, problem.train.x
+        )

@@ -23,12 +23,16 @@ class Factor(NamedTuple):
 
     @classmethod
     def at(cls, v: Tensor, network: Perceptron, h: Tensor) -> Factor:
-        """Of v where the network is given h [S, B, …]; nothing is recorded."""
+        """Factor of v with network input h [S, B, …]; nothing is recorded."""
         alpha, given = network.run(h)
-        return cls(log_bernoulli(v, alpha), torch.sub(v, alpha.sigmoid_(), out=alpha), network, given)
+        return cls(
+            log_bernoulli(v, alpha), torch.sub(v, alpha.sigmoid_(), out=alpha), network, given
+        )
 
     def pull_back(self, by: Tensor) -> list[Tensor]:
         """Σ_sb w_sb ∇ log Bernoulli(v_sb | sigmoid(α_sb)) for each parameter of the network in order, w [S, B]; to be had
         once, as large tensors are used again."""
         c = self.error.mul_(by[..., None])
-        return self.network.pull_back(self.given, c.sum(0, keepdim=True) if self.given[0].shape[0] == 1 else c)
+        return self.network.pull_back(
+            self.given, c.sum(0, keepdim=True) if self.given[0].shape[0] == 1 else c
+        )

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from components.models.latent.perceptron import Perceptron
 
 LOG_2PI = math.log(2 * math.pi)
-FEWEST = 1e-3  # the start of a mean keeps away from 0 and 1 by this much, and that of a variance from 0
+# the start of a mean keeps away from 0 and 1 by this much, and that of a variance from 0
+FEWEST = 1e-3
 
 
 def log_normal(x: Tensor, mean: Tensor | float, sd: Tensor) -> Tensor:

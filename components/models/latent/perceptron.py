@@ -14,7 +14,7 @@ from components.models.networks.activations import ACTIVATIONS, Activation
 
 
 def normal(shape: tuple[int, ...], std: float, rng: Rng) -> Tensor:
-    """N(0, std²), in double precision whatever a network will be in."""
+    """Draws from N(0, std²), in double precision for a network of any format."""
     return std * torch.randn(shape, generator=rng.init, dtype=torch.float64, device=rng.init.device)
 
 
@@ -41,11 +41,15 @@ class Perceptron(nn.Module):
 
     With ``std`` weights and biases all begin as N(0, std²); otherwise biases begin at 0."""
 
-    def __init__(self, sizes: Sequence[int], activation: Activation, rng: Rng, std: float | None = None):
+    def __init__(
+        self, sizes: Sequence[int], activation: Activation, rng: Rng, std: float | None = None
+    ):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         # The affine maps in the order in which they act; a module's own list takes its time to look through.
-        self.layers = [AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes)]
+        self.layers = [
+            AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes)
+        ]
         self.maps = nn.ModuleList(self.layers)
         if std is not None:
             for layer in self.layers:
@@ -58,14 +62,19 @@ class Perceptron(nn.Module):
         return last(h)
 
     def frozen_forward(self, h: Tensor) -> Tensor:
-        """The same with its parameters held still: gradients pass through h alone."""
+        """``forward`` with fixed parameters: gradients pass only through h."""
         for at, layer in enumerate(self.layers):
-            h = F.linear(self.activation(h) if at else h, layer.weight.detach(), layer.bias.detach())
+            h = F.linear(
+                self.activation(h) if at else h, layer.weight.detach(), layer.bias.detach()
+            )
         return h
 
     # ---- the same with its derivative by the parameters, which spares what autograd records -------------------------------
     def run(self, h: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """What ``forward`` gives, and what each affine map was given, all but the first before the activation."""
+        """Output of ``forward``, and the input of each affine map.
+
+        All inputs but the first are from before the activation.
+        """
         given = []
         for at, layer in enumerate(self.layers):
             given.append(h)
@@ -73,7 +82,10 @@ class Perceptron(nn.Module):
         return h, given
 
     def pull_back(self, given: Sequence[Tensor], c: Tensor) -> list[Tensor]:
-        """Σ c · ∂output/∂φ for every parameter φ in order, of c [..., sizes[-1]] and what ``run`` gave beside that output."""
+        """Σ c · ∂output/∂φ for every parameter φ in order, given c [..., sizes[-1]].
+
+        The inputs of the affine maps are what ``run`` returned with that output.
+        """
         found: list[Tensor] = []
         for layer, before in zip(reversed(self.layers), reversed(given), strict=True):
             rows = c.flatten(0, -2)

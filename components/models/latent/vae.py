@@ -27,19 +27,24 @@ class AutoEncoder(Amortised[Rows]):
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
         like = next(self.parameters())
-        return torch.randn(n, self.latent_dim, generator=generator, dtype=like.dtype, device=like.device)
+        return torch.randn(
+            n, self.latent_dim, generator=generator, dtype=like.dtype, device=like.device
+        )
 
 
 @register("model", "vae")
 class VAE(Model[Unlabelled, AutoEncoder]):
-    """Variational auto-encoder: a network from latent z ~ N(0, I) to rows x, and one from x to q(z|x) = N(m, diag s²).
+    """Variational auto-encoder: rows x from latent z ~ N(0, I), and q(z|x) = N(m, diag s²).
 
-    Binary values are Bernoulli, real ones Gaussian with one variance σ²; the guide's hidden layers are those of the
-    generative model in reverse, once for m and s together or once for each of them.  x [B, …], z [S, B, D].  With no hidden
-    layer and real values the generative model is probabilistic PCA.
+    One network maps z to x and one maps x to q. Binary values are Bernoulli, real ones
+    Gaussian with one variance σ². The guide's hidden layers are the layers of the
+    generative model in reverse, once for m and s together or once for each of them. x
+    [B, …], z [S, B, D]. With no hidden layer and real values the generative model is
+    probabilistic PCA.
 
-    Source: Kingma and Welling (2014), section 3 and appendix C; Rezende, Mohamed and Wierstra (2014), section 4; Gallego
-    (2021), Figure 2.12 (separate, softplus)."""
+    Source: Kingma and Welling (2014), section 3 and appendix C; Rezende, Mohamed and
+    Wierstra (2014), section 4; Gallego (2021), Figure 2.12 (separate, softplus).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary", "real"})
@@ -72,8 +77,11 @@ class VAE(Model[Unlabelled, AutoEncoder]):
         rows = x.flatten(1).cpu()
         values = rows.shape[1]
         up = Perceptron([self.latent_dim, *self.widths, values], self.activation, rng)
-        below, apart = [*reversed(self.widths)], self.guide == "separate"
-        guide = gaussian_guide(values, below, self.latent_dim, self.activation, apart, self.scale, rng)
+        below = [*reversed(self.widths)]
+        apart = self.guide == "separate"
+        guide = gaussian_guide(
+            values, below, self.latent_dim, self.activation, apart, self.scale, rng
+        )
         binary = problem.values == "binary"
         generative = BernoulliModel(up, rows) if binary else GaussianModel(up, rows, self.noise)
         return AutoEncoder(generative, guide, self.latent_dim, x)

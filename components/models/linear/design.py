@@ -1,4 +1,4 @@
-"""What the linear models share: the design matrix, the names of its columns, and the rows that have a label."""
+"""Shared parts of the linear models: design matrix, column names, and labelled rows."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def predictor(beta: Tensor, x: Tensor, intercept: bool) -> Tensor:
 
 
 def select_labelled(batch: Batch, intercept: bool) -> tuple[Tensor, Tensor]:
-    """Design matrix and labels of the rows whose label is observed: [N, D], [N]."""
+    """Design matrix and labels of the rows with an observed label: [N, D], [N]."""
     seen = batch.mask[:, 0]
     return design(batch.x[seen], intercept), batch.y[seen, 0]

@@ -26,13 +26,18 @@ class TwoClasses:
         """Σ_b ±x_b, [D]."""
         return self.rows.sum(0)
 
-    def score(self, theta: Tensor, others: Tensor, scale: float, value: bool) -> tuple[Tensor, Tensor]:
+    def score(
+        self, theta: Tensor, others: Tensor, scale: float, value: bool
+    ) -> tuple[Tensor, Tensor]:
         """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] + scale Σ_b (1 − σ(f_b)) ±x_b.
 
         As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [B, K] than the value does.  Logarithms cost most, so one
         is taken of ``TOGETHER`` probabilities; where a product is too small for its type, of each."""
-        p = (self.rows @ theta.T).sigmoid_()  # [B, K]: both products, and that of probabilities, are quickest so
-        gradient = torch.add(others, self.total, alpha=scale).sub_((self.columns @ p).T, alpha=scale)
+        # [B, K]: both products, and that of probabilities, are quickest so
+        p = (self.rows @ theta.T).sigmoid_()
+        gradient = torch.add(others, self.total, alpha=scale).sub_(
+            (self.columns @ p).T, alpha=scale
+        )
         if not value:
             return theta.new_zeros(0), gradient
         likelihood = log_product(p)
@@ -50,15 +55,22 @@ class ManyClasses:
     seen: Tensor | None  # [B]; None: all
     n_classes: int
 
-    def score(self, theta: Tensor, others: Tensor, scale: float, value: bool) -> tuple[Tensor, Tensor]:
+    def score(
+        self, theta: Tensor, others: Tensor, scale: float, value: bool
+    ) -> tuple[Tensor, Tensor]:
         """Σ_b log p(y_b | x_b) [K], empty where ``value`` does not ask for it, and
         ``others`` [K, C D] + scale Σ_b (1[y_b = c] − p(c | x_b)) x_b."""
-        X, K, C = self.rows, len(theta), self.n_classes
+        X = self.rows
+        K = len(theta)
+        C = self.n_classes
         f = (theta.reshape(K * C, -1) @ X.T).unflatten(0, (K, C))  # [K, C, B]
-        labels, likelihood = self.labels.expand(K, 1, -1), theta.new_zeros(0)
+        labels = self.labels.expand(K, 1, -1)
+        likelihood = theta.new_zeros(0)
         if value:
             likelihood = f.gather(1, labels)[:, 0] - f.logsumexp(1)
-            likelihood = (likelihood if self.seen is None else torch.where(self.seen, likelihood, 0.0)).sum(1)
+            likelihood = (
+                likelihood if self.seen is None else torch.where(self.seen, likelihood, 0.0)
+            ).sum(1)
         missing = torch.zeros_like(f).scatter_(1, labels, 1.0).sub_(f.softmax(1)).flatten(0, 1)
         pull = (X.T @ missing.T).T.reshape(theta.shape)  # quicker than missing @ X
         return likelihood, scale * pull + others
@@ -69,7 +81,8 @@ def log_product(p: Tensor) -> Tensor | None:
     if not p.numel():
         return p.sum(0)  # no rows
     whole = len(p) // TOGETHER
-    several, rest = p[: TOGETHER * whole], p[TOGETHER * whole :]
+    several = p[: TOGETHER * whole]
+    rest = p[TOGETHER * whole :]
     logs = several.unflatten(0, (TOGETHER, whole)).prod(0)
     logs = (torch.cat([logs, rest]) if len(rest) else logs).log_()
     return None if float(logs.min()) <= math.log(torch.finfo(p.dtype).tiny) else logs.sum(0)

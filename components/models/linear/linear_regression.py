@@ -14,20 +14,36 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
-from components.models.linear.design import check_one_task, design, name_columns, predictor, select_labelled
+from components.models.linear.design import (
+    check_one_task,
+    design,
+    name_columns,
+    predictor,
+    select_labelled,
+)
 from components.models.linear.mean_field import LinearAscent
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 class LinearRegressionModule(nn.Module):
-    """θ = (β, log σ²) [K, P], or β alone where σ² is known; parameters (β, σ²)."""
+    """Linear regression with θ = (β, log σ²) [K, P], or only β where σ² is known.
+
+    The parameters are (β, σ²).
+    """
 
     penalty: Tensor
 
-    def __init__(self, problem: Supervised, penalty: Tensor, intercept: bool, noise: float | tuple[float, float]):
+    def __init__(
+        self,
+        problem: Supervised,
+        penalty: Tensor,
+        intercept: bool,
+        noise: float | tuple[float, float],
+    ):
         super().__init__()
-        self.intercept, self.n_coefficients = intercept, len(penalty)
+        self.intercept = intercept
+        self.n_coefficients = len(penalty)
         self.register_buffer("penalty", penalty)  # λ = prior precision in units of 1/σ² [D]
         self.noise = noise  # σ², or (a, b) of its InvGamma prior
         self.names = name_columns(problem.n_inputs, intercept) + ["sigma2"] * self.learns_noise
@@ -59,7 +75,9 @@ class LinearRegressionModule(nn.Module):
         noise = like.new_full((n,), 1.0 if isinstance(self.noise, tuple) else self.noise)
         if isinstance(self.noise, tuple):
             noise = self._sigma2(self.noise[0], self.noise[1] * noise, generator)
-        z = torch.randn(n, len(like), generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
+        z = torch.randn(
+            n, len(like), generator=generator, dtype=like.dtype, device=generator.device
+        ).to(like.device)
         beta = (noise.unsqueeze(1) / like).sqrt() * z
         return torch.cat([beta, noise.log().unsqueeze(1)], 1) if self.learns_noise else beta
 
@@ -68,18 +86,23 @@ class LinearRegressionModule(nn.Module):
         residual = torch.where(batch.mask[:, 0], batch.y[:, 0], 0.0) - predictor(
             beta, batch.x, self.intercept
         )  # [K, B]
-        log_density = -0.5 * (math.log(2 * math.pi) + log_noise + residual.square() * (-log_noise).exp())
+        log_density = -0.5 * (
+            math.log(2 * math.pi) + log_noise + residual.square() * (-log_noise).exp()
+        )
         return torch.where(batch.mask[:, 0], log_density, 0.0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         beta, log_noise = self.split(theta)
-        square = (self.penalty * beta.square()).sum(1, keepdim=True) * (-log_noise).exp()  # Σ λ β²/σ² [K, 1]
+        # Σ λ β²/σ² [K, 1]
+        square = (self.penalty * beta.square()).sum(1, keepdim=True) * (-log_noise).exp()
         constant = self.penalty.log().sum() - self.n_coefficients * math.log(2 * math.pi)
         value = 0.5 * (constant - self.n_coefficients * log_noise - square)
         if isinstance(self.noise, tuple):
             a, b = self.noise
             # InvGamma(σ² | a, b) times the Jacobian σ² of σ² = exp(log σ²)
-            value = value + a * math.log(b) - math.lgamma(a) - a * log_noise - b * (-log_noise).exp()
+            value = (
+                value + a * math.log(b) - math.lgamma(a) - a * log_noise - b * (-log_noise).exp()
+            )
         return value.squeeze(1)
 
     def gaussian_prior(self) -> Tensor | None:
@@ -97,12 +120,16 @@ class LinearRegressionModule(nn.Module):
         """β | σ², y of all rows."""
         return coefficients(*select_labelled(batch, self.intercept), self.penalty)
 
-    def draw_block(self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator
+    ) -> Tensor:
         """β | σ², y ~ N(m, σ²Λ⁻¹), or σ² | β, y ~ InvGamma(a + (N + D)/2, b + (‖y − Xβ‖² + Σ λβ²)/2)."""
         beta, log_noise = self.split(theta)
         if block == "beta":
             known = self.coefficients(batch)
-            z = torch.randn(beta.shape, generator=generator, dtype=beta.dtype, device=generator.device).to(beta.device)
+            z = torch.randn(
+                beta.shape, generator=generator, dtype=beta.dtype, device=generator.device
+            ).to(beta.device)
             unit = torch.linalg.solve_triangular(known.L.T, z.T, upper=True).T  # N(0, Λ⁻¹) [K, D]
             beta = known.m + (0.5 * log_noise).exp() * unit
         else:
@@ -137,7 +164,8 @@ class LinearRegressionModule(nn.Module):
 
     def condition(self, x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], where σ² is known."""
-        known, Z = coefficients(design(x, self.intercept), y, self.penalty), design(at, self.intercept)
+        known = coefficients(design(x, self.intercept), y, self.penalty)
+        Z = design(at, self.intercept)
         return Z @ known.m, self.known_noise * (Z @ known.covariance * Z).sum(1)
 
     def exponent(self, smoothness: float) -> float:

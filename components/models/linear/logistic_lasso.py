@@ -17,7 +17,8 @@ from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
-TOLERANCE, MOST_PASSES = 1e-6, 5_000  # of the coordinate descent
+TOLERANCE = 1e-6
+MOST_PASSES = 5_000  # of the coordinate descent
 
 
 class LogisticLassoModule(nn.Module):
@@ -25,7 +26,8 @@ class LogisticLassoModule(nn.Module):
 
     def __init__(self, scale: float, intercept_scale: float):
         super().__init__()
-        self.scale, self.intercept_scale = scale, intercept_scale
+        self.scale = scale
+        self.intercept_scale = intercept_scale
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """The mode by coordinate descent (liblinear), which penalises the intercept as the prior here does.
@@ -36,9 +38,12 @@ class LogisticLassoModule(nn.Module):
         from sklearn.linear_model import LogisticRegression as Solver  # slow to import
 
         seen = batch.mask[:, 0]
-        x, y = batch.x[seen].detach().cpu().numpy(), batch.y[seen, 0].cpu().numpy()
+        x = batch.x[seen].detach().cpu().numpy()
+        y = batch.y[seen, 0].cpu().numpy()
         if len(set(y.tolist())) < 2:
-            raise Misfit("model=logistic_lasso: the training labels are all of one class; raise dataset.n_train")
+            raise Misfit(
+                "model=logistic_lasso: the training labels are all of one class; raise dataset.n_train"
+            )
         solver = Solver(
             l1_ratio=1.0,
             C=self.scale,
@@ -61,14 +66,16 @@ class LogisticLassoModule(nn.Module):
 
 @register("model", "logistic_lasso")
 class LogisticLasso(Model[Supervised, LogisticLassoModule]):
-    """Logistic regression with L1 regularisation: the mode of the posterior under a Laplace prior.
+    """Logistic regression with L1 regularisation: the posterior mode under a Laplace prior.
 
-    β̂ = argmin Σ_n log(1 + exp(−±f(x_n))) + Σ_j |β_j|/s + |β_0|/s_0,  f(x) = β_0 + xᵀβ,  ± the sign of the label.  The same
-    posterior as model=logistic_regression with prior=laplace but for the intercept's prior; the mode is found at once.
+    β̂ = argmin Σ_n log(1 + exp(−±f(x_n))) + Σ_j |β_j|/s + |β_0|/s_0,  f(x) = β_0 + xᵀβ,
+    ± the sign of the label. The posterior equals the posterior of model=logistic_regression
+    with prior=laplace except for the intercept's prior; the mode is found directly.
 
     Raises Misfit for several tasks, or labels of one class.
 
-    Source: Tibshirani (1996); Park and Casella (2008); Gallego (2021), section 3.2.2."""
+    Source: Tibshirani (1996); Park and Casella (2008); Gallego (2021), section 3.2.2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}

@@ -15,7 +15,13 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.linear.design import check_one_task, design, name_columns, predictor, select_labelled
+from components.models.linear.design import (
+    check_one_task,
+    design,
+    name_columns,
+    predictor,
+    select_labelled,
+)
 from components.models.linear.labelled_rows import ManyClasses, TwoClasses
 from components.models.linear.mean_field import LogisticAscent
 from components.problems.supervised import Supervised
@@ -24,30 +30,47 @@ from components.trouble import Misfit
 
 
 class LogisticRegressionModule(nn.Module):
-    """θ [K, P]: the coefficients β of y = 1, or those of every class one after another, each with its intercept first."""
+    """Logistic regression with coefficients θ [K, P].
+
+    They are the coefficients β of y = 1, or of every class one after another, each with its
+    intercept first.
+    """
 
     scales: Tensor
     slopes: Tensor
     constant: Tensor
     heavy: Tensor
 
-    def __init__(self, problem: Supervised, prior: str, scale: float, intercept_scale: float | None):
+    def __init__(
+        self, problem: Supervised, prior: str, scale: float, intercept_scale: float | None
+    ):
         super().__init__()
-        self.n_inputs, self.n_classes, self.prior = problem.n_inputs, problem.n_classes, prior
+        self.n_inputs = problem.n_inputs
+        self.n_classes = problem.n_classes
+        self.prior = prior
         self.intercept = intercept_scale is not None
         columns = name_columns(problem.n_inputs, self.intercept)
         scales = (
-            [scale] * problem.n_inputs if intercept_scale is None else [intercept_scale] + [scale] * problem.n_inputs
+            [scale] * problem.n_inputs
+            if intercept_scale is None
+            else [intercept_scale] + [scale] * problem.n_inputs
         )
         self.n_rows = 1 if self.n_classes == 2 else self.n_classes  # coefficient vectors of one θ
-        self.names = columns if self.n_rows == 1 else [f"{c}/{k}" for k in range(self.n_classes) for c in columns]
+        self.names = (
+            columns
+            if self.n_rows == 1
+            else [f"{c}/{k}" for k in range(self.n_classes) for c in columns]
+        )
         self.dim = len(self.names)
         self.register_buffer("scales", problem.train.x.new_tensor(scales * self.n_rows))  # [P]
         heavy = [prior == "laplace" and c != "intercept" for c in columns] * self.n_rows
-        self.register_buffer("slopes", -self.scales.pow(-2), persistent=False)  # ∇ log p(θ)/θ of a Gaussian prior [P]
+        # ∇ log p(θ)/θ of a Gaussian prior [P]
+        self.register_buffer("slopes", -self.scales.pow(-2), persistent=False)
         self.register_buffer("heavy", torch.tensor(heavy, device=problem.train.x.device))  # [P]
         self.complete = bool(problem.train.mask.all())  # spares a pass over [K, B]
-        constant = -float(self.scales.log().sum()) - sum(math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy)
+        constant = -float(self.scales.log().sum()) - sum(
+            math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy
+        )
         self.register_buffer("constant", self.scales.new_tensor([constant]), persistent=False)
         self.train_x, self.train_rows = problem.train.x, self.labelled_rows(problem.train)
         if isinstance(self.train_rows, TwoClasses):
@@ -62,7 +85,8 @@ class LogisticRegressionModule(nn.Module):
         return predictor(beta, x, self.intercept).unflatten(0, (len(theta), self.n_rows))
 
     def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
-        f, label = self.scores(theta, batch.x), batch.y[:, 0]
+        f = self.scores(theta, batch.x)
+        label = batch.y[:, 0]
         if self.n_rows == 1:
             sign = (2 * label - 1).to(f.dtype)  # ±1
             value = F.logsigmoid(f[:, 0] * sign)  # [K, B]
@@ -81,7 +105,9 @@ class LogisticRegressionModule(nn.Module):
         return self.scales if self.prior == "gaussian" else None
 
     def labelled_rows(self, batch: Batch) -> TwoClasses | ManyClasses:
-        X, label, seen = design(batch.x, self.intercept), batch.y[:, 0], batch.mask[:, 0]
+        X = design(batch.x, self.intercept)
+        label = batch.y[:, 0]
+        seen = batch.mask[:, 0]
         X = X if self.complete else X * seen.unsqueeze(1)
         if self.n_rows == 1:
             signed = X * (2 * label - 1).to(X.dtype).unsqueeze(1)
@@ -93,19 +119,28 @@ class LogisticRegressionModule(nn.Module):
         """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in closed form:
         scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
         prior = theta * self.slopes
-        prior = torch.where(self.heavy, -theta.sign() / self.scales, prior) if self.prior == "laplace" else prior
+        prior = (
+            torch.where(self.heavy, -theta.sign() / self.scales, prior)
+            if self.prior == "laplace"
+            else prior
+        )
         rows = self.train_rows if batch.x is self.train_x else self.labelled_rows(batch)
         likelihood, gradient = rows.score(theta, prior, batch.scale, value)
-        return torch.add(self.log_prior(theta), likelihood, alpha=batch.scale) if value else likelihood, gradient
+        return torch.add(
+            self.log_prior(theta), likelihood, alpha=batch.scale
+        ) if value else likelihood, gradient
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:
             like = self.scales
-            z = torch.randn(n, self.dim, generator=generator, dtype=like.dtype, device=generator.device)
+            z = torch.randn(
+                n, self.dim, generator=generator, dtype=like.dtype, device=generator.device
+            )
             return z.to(like.device)
 
         z = normal()
-        if self.prior == "laplace":  # √(2E) Z with E ~ Exp(1), itself half the square of a point in the plane
+        # √(2E) Z with E ~ Exp(1), itself half the square of a point in the plane
+        if self.prior == "laplace":
             z = torch.where(self.heavy, (normal().square() + normal().square()).sqrt() * z, z)
         return self.scales * z
 
@@ -138,15 +173,18 @@ class LogisticRegressionModule(nn.Module):
 class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     """Bayesian logistic regression for binary labels, and its softmax form for more classes.
 
-    p(y = 1 | x) = 1/(1 + exp(−β_0 − xᵀβ)); with C > 2 classes p(y = c | x) ∝ exp(β_0c + xᵀβ_c), every class with
-    coefficients of its own, which the prior alone identifies.  β_j ~ N(0, s²), or Laplace with density exp(−|β|/s)/2s;
+    p(y = 1 | x) = 1/(1 + exp(−β_0 − xᵀβ)); with C > 2 classes
+    p(y = c | x) ∝ exp(β_0c + xᵀβ_c), every class with coefficients of its own, which only
+    the prior identifies. β_j ~ N(0, s²), or Laplace with density exp(−|β|/s)/2s;
     β_0 ~ N(0, s_0²).
 
-    Under a Gaussian prior two classes have a mean field, by Jaakkola and Jordan's bound.
+    With a Gaussian prior and two classes there is a mean field, by Jaakkola and Jordan's
+    bound.
 
     Raises Misfit for a dataset of several tasks.
 
-    Source: Murphy (2012), sections 8.2 and 8.3.7; Jaakkola and Jordan (2000)."""
+    Source: Murphy (2012), sections 8.2 and 8.3.7; Jaakkola and Jordan (2000).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}

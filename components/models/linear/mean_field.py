@@ -18,13 +18,17 @@ from components.maths.gaussian_kl import kl_gaussian
 from components.trouble import NumericalTrouble
 
 LOG_2PI = math.log(2 * math.pi)
-Select = Callable[[Batch], tuple[Tensor, Tensor]]  # design matrix [N, D] and labels [N] of the rows that have one
+# design matrix [N, D] and labels [N] of the rows that have one
+Select = Callable[[Batch], tuple[Tensor, Tensor]]
 
 
 def normal_draws(factors: Factors, n: int, generator: torch.Generator) -> Tensor:
     """β ~ N(m, V) of the first start [n, D]."""
-    m, V = factors["m"][0], factors["V"][0]
-    z = torch.randn(n, len(m), generator=generator, dtype=m.dtype, device=generator.device).to(m.device)
+    m = factors["m"][0]
+    V = factors["V"][0]
+    z = torch.randn(n, len(m), generator=generator, dtype=m.dtype, device=generator.device).to(
+        m.device
+    )
     return m + z @ torch.linalg.cholesky(V).T
 
 
@@ -37,24 +41,30 @@ def normal_log_density(factors: Factors, beta: Tensor) -> Tensor:
 
 def divergence(factors: Factors, scales: Tensor) -> Tensor:
     """KL(N(m, V) ‖ N(0, diag s²)) [S]."""
-    return kl_gaussian(factors["m"], torch.linalg.cholesky(factors["V"]), torch.zeros_like(scales), scales.diag())
+    return kl_gaussian(
+        factors["m"], torch.linalg.cholesky(factors["V"]), torch.zeros_like(scales), scales.diag()
+    )
 
 
 def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Where n starts begin: 0, then draws of N(0, diag s²) [n, D]."""
-    z = torch.randn(n, len(scales), generator=generator, dtype=scales.dtype, device=generator.device)
+    """Starting points of n runs: 0, then draws of N(0, diag s²) [n, D]."""
+    z = torch.randn(
+        n, len(scales), generator=generator, dtype=scales.dtype, device=generator.device
+    )
     z[:1] = 0
     return z.to(scales.device) * scales
 
 
 def positive_definite(precision: Tensor) -> Tensor:
-    """Its inverse.
+    """Inverse of a positive definite matrix.
 
-    Raises NumericalTrouble where there is none."""
+    Raises NumericalTrouble if it does not exist.
+    """
     L, info = torch.linalg.cholesky_ex(precision)
     if (info > 0).any():
         raise NumericalTrouble(
-            "XᵀX is singular", "set inference.penalised=true, or leave out inputs that repeat others"
+            "XᵀX is singular",
+            "set inference.penalised=true, or leave out inputs that repeat others",
         )
     return torch.cholesky_inverse(L)
 
@@ -90,18 +100,27 @@ class LinearAscent:
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
         known = coefficients(*self.select(batch), self.penalty)
         noise = factors["b"] / factors["a"]
-        factors = factors | {"m": known.m.expand_as(factors["m"]), "V": noise[:, None, None] * known.covariance}
+        factors = factors | {
+            "m": known.m.expand_as(factors["m"]),
+            "V": noise[:, None, None] * known.covariance,
+        }
         return factors | {"b": self.noise[1] + 0.5 * self._loss(factors, batch)}
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
         a, b, (a_0, b_0) = factors["a"], factors["b"], self.noise
-        N, D = len(self.select(batch)[1]), len(self.penalty)
-        precision, log_noise = a / b, b.log() - a.digamma()  # E 1/σ², E log σ²
+        N = len(self.select(batch)[1])
+        D = len(self.penalty)
+        precision = a / b
+        log_noise = b.log() - a.digamma()  # E 1/σ², E log σ²
         joint = -0.5 * ((N + D) * (LOG_2PI + log_noise) + precision * self._loss(factors, batch))
         joint = joint + 0.5 * self.penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
         joint = joint - (a_0 + 1) * log_noise - b_0 * precision
         entropy = (
-            0.5 * (torch.logdet(factors["V"]) + D * (1 + LOG_2PI)) + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
+            0.5 * (torch.logdet(factors["V"]) + D * (1 + LOG_2PI))
+            + a
+            + b.log()
+            + a.lgamma()
+            - (1 + a) * a.digamma()
         )
         return joint + entropy
 
@@ -111,7 +130,9 @@ class LinearAscent:
         return torch.cat([beta, noise.log()[:, None]], 1)
 
     def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
-        a, b, log_noise = factors["a"][0], factors["b"][0], theta[:, -1]
+        a = factors["a"][0]
+        b = factors["b"][0]
+        log_noise = theta[:, -1]
         gamma = a * b.log() - a.lgamma() - a * log_noise - b * (-log_noise).exp()
         return normal_log_density(factors, theta[:, :-1]) + gamma
 
@@ -131,8 +152,11 @@ class LogisticAscent:
     scales: Tensor  # s [D]
 
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
-        """m at 0 and then at draws of the prior, V that of the prior."""
-        return {"m": scatter_starts(self.scales, n, generator), "V": self.scales.square().diag().expand(n, -1, -1)}
+        """Initial factors: m at 0 and then at draws of the prior, V the prior covariance."""
+        return {
+            "m": scatter_starts(self.scales, n, generator),
+            "V": self.scales.square().diag().expand(n, -1, -1),
+        }
 
     def _xi(self, factors: Factors, X: Tensor) -> Tensor:
         """√E(x_nᵀβ)² [S, N]."""

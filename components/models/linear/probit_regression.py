@@ -50,7 +50,9 @@ class ProbitModule:
         return theta
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(n, self.dim, generator=generator, dtype=self.scales.dtype, device=generator.device)
+        z = torch.randn(
+            n, self.dim, generator=generator, dtype=self.scales.dtype, device=generator.device
+        )
         return z.to(self.scales.device)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -70,17 +72,20 @@ class ProbitModule:
     def predictive(self, theta: Tensor, x: Tensor) -> Categorical:
         """Mixture over θ [K, D] of the class probabilities at x [B, D]."""
         f = predictor(theta, x, self.intercept)
-        return Categorical(torch.stack([log_share(-f), log_share(f)], -1)[:, :, None])  # [K, B, 1, 2]
+        # [K, B, 1, 2]
+        return Categorical(torch.stack([log_share(-f), log_share(f)], -1)[:, :, None])
 
     # ---- given the augmentation --------------------------------------------------------------------------------------
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
     def covariance(self, X: Tensor, penalised: bool = True) -> Tensor:
-        """(XᵀX + diag(s)⁻²)⁻¹, that of β given z; without the prior where it is not penalised."""
+        """Covariance (XᵀX + diag(s)⁻²)⁻¹ of β given z; without the prior if not ``penalised``."""
         return positive_definite(X.T @ X + penalised * self.scales.square().reciprocal().diag())
 
-    def draw_block(self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator
+    ) -> Tensor:
         """z_n ~ N(x_nᵀβ, 1) on the side of its label, then β ~ N(V Xᵀz, V): the posterior of β is left as it is."""
         X, y = self.select(batch)
         sign = signs(y, X)
@@ -118,7 +123,9 @@ class ProbitAscent:
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
         X, y = self.model.select(batch)
-        of_rows = log_share(signs(y, X) * (factors["m"] @ X.T)) - 0.5 * ((X @ factors["V"]) * X).sum(2)
+        of_rows = log_share(signs(y, X) * (factors["m"] @ X.T)) - 0.5 * (
+            (X @ factors["V"]) * X
+        ).sum(2)
         return of_rows.sum(1) - divergence(factors, self.model.scales)
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
@@ -173,7 +180,14 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
     avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "theta_predictive", "conditionals", "gaussian_prior", "coordinate_ascent", "point_masses"}
+        {
+            "log_joint",
+            "theta_predictive",
+            "conditionals",
+            "gaussian_prior",
+            "coordinate_ascent",
+            "point_masses",
+        }
     )
 
     prior_scale: PositiveFloat
@@ -185,4 +199,6 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
         if self.intercept_scale is not None:
             scales = [self.intercept_scale, *scales]
         names = name_columns(problem.n_inputs, self.intercept_scale is not None)
-        return ProbitModule(problem.train.x.new_tensor(scales), self.intercept_scale is not None, names)
+        return ProbitModule(
+            problem.train.x.new_tensor(scales), self.intercept_scale is not None, names
+        )

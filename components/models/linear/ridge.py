@@ -18,7 +18,8 @@ from components.models.linear.design import check_one_task, design, name_columns
 from components.problems.supervised import Supervised
 from components.registry import register
 
-GRID = 10.0 ** torch.linspace(-6, 6, 121, dtype=torch.float64)  # penalties that gcv tries, in units of the mean of XᵀX
+# penalties that gcv tries, in units of the mean of XᵀX
+GRID = 10.0 ** torch.linspace(-6, 6, 121, dtype=torch.float64)
 
 
 def effective_parameters(X: Tensor, penalty: Tensor) -> float:
@@ -32,7 +33,9 @@ def generalised_cross_validation(X: Tensor, y: Tensor, penalty: Tensor) -> float
 
     Source: Golub, Heath & Wahba (1979), eq. (1.4)."""
     residual = y - X @ coefficients(X, y, penalty).m
-    return float(len(y) * residual.square().sum() / (len(y) - effective_parameters(X, penalty)) ** 2)
+    return float(
+        len(y) * residual.square().sum() / (len(y) - effective_parameters(X, penalty)) ** 2
+    )
 
 
 def ridge_path(X: Tensor, y: Tensor, penalties: Tensor, free: int = 0) -> Tensor:
@@ -45,11 +48,15 @@ def ridge_path(X: Tensor, y: Tensor, penalties: Tensor, free: int = 0) -> Tensor
 
 
 class RidgeModule(nn.Module):
-    """Fits by solving the normal equations; what it learnt is the posterior of β under the prior that λ stands for."""
+    """Ridge regression by the normal equations.
+
+    It learns the posterior of β under the prior that λ represents.
+    """
 
     def __init__(self, problem: Supervised, penalty: float | Literal["gcv"], intercept: bool):
         super().__init__()
-        self.penalty, self.intercept = penalty, intercept
+        self.penalty = penalty
+        self.intercept = intercept
         self.names = name_columns(problem.n_inputs, intercept)
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
@@ -71,7 +78,8 @@ class RidgeModule(nn.Module):
         }
 
     def _best(self, X: Tensor, y: Tensor, columns: Tensor) -> float:
-        unit = float((X * columns).square().sum(0).sum() / columns.sum())  # mean of the diagonal of XᵀX
+        # mean of the diagonal of XᵀX
+        unit = float((X * columns).square().sum(0).sum() / columns.sum())
         errors = [generalised_cross_validation(X, y, unit * g * columns) for g in GRID]
         usable = [e if math.isfinite(e) else math.inf for e in errors]
         return unit * float(GRID[usable.index(min(usable))])

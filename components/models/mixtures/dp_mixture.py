@@ -24,10 +24,14 @@ from components.trouble import Misfit
 
 @dataclass(frozen=True)
 class DpMixtureModule:
-    """Partitions know nothing of the truncation; θ is that of a mixture of its T clusters, π by sticks."""
+    """Dirichlet-process mixture with partitions that do not depend on the truncation.
+
+    θ describes a mixture of its T clusters, with π given by sticks.
+    """
 
     concentration: float  # α
-    mixture: GaussianMixtureModule  # T clusters with π ~ Dir(1, …, 1), which sticks take the place of
+    # T clusters with π ~ Dir(1, …, 1), which sticks take the place of
+    mixture: GaussianMixtureModule
 
     @property
     def prior(self) -> NormalWishart:
@@ -53,14 +57,18 @@ class DpMixtureModule:
         log_pi = self.mixture.split(theta)[0]
         log_s = log_pi.flip(1).logcumsumexp(1).flip(1)  # [K, T]
         T = log_pi.shape[1]
-        sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (T - 1) * math.log(
-            self.concentration
-        )
-        return self.mixture.log_prior(theta) - math.lgamma(T) + sticks  # Dir(1, …, 1) is Γ(T) everywhere
+        sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (
+            T - 1
+        ) * math.log(self.concentration)
+        # Dir(1, …, 1) is Γ(T) everywhere
+        return self.mixture.log_prior(theta) - math.lgamma(T) + sticks
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        T, like = self.mixture.n_clusters, self.prior.m
-        logs = draw_log_dirichlet(like.new_tensor([1.0, self.concentration]).expand(n, T - 1, 2), generator)
+        T = self.mixture.n_clusters
+        like = self.prior.m
+        logs = draw_log_dirichlet(
+            like.new_tensor([1.0, self.concentration]).expand(n, T - 1, 2), generator
+        )
         mu, L = self.mixture.every_cluster(n).draw(generator)
         return self.mixture.join(log_shares(logs[..., 0], logs[..., 1]), mu, L)
 
@@ -68,7 +76,9 @@ class DpMixtureModule:
         return self.mixture.clusters(theta, batch)
 
     def mean_field(self) -> StickAscent:
-        return StickAscent(self.concentration, self.prior, self.mixture.n_clusters, self.mixture.join)
+        return StickAscent(
+            self.concentration, self.prior, self.mixture.n_clusters, self.mixture.join
+        )
 
 
 @register("model", "dp_mixture")
@@ -85,7 +95,9 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"dirichlet_process", "log_joint", "coordinate_ascent"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"dirichlet_process", "log_joint", "coordinate_ascent"}
+    )
     concentration: PositiveFloat
     truncation: Annotated[int, Field(ge=2)]
     mean_rows: PositiveFloat
@@ -98,10 +110,16 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
         D = x.shape[1]
         nu = float(D + 2) if self.freedom is None else self.freedom
         if nu <= D - 1:
-            raise Misfit(f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null")
+            raise Misfit(
+                f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
+            )
         variance = x.var(0, correction=0)
         if not (variance > 0).all():
-            raise Misfit(f"dataset={problem.name}: a value never changes in the training rows; leave it out")
+            raise Misfit(
+                f"dataset={problem.name}: a value never changes in the training rows; leave it out"
+            )
         V = nu * self.width**2 * variance.diag()
         prior = NormalWishart(x.mean(0), x.new_tensor(self.mean_rows), V, x.new_tensor(nu))
-        return DpMixtureModule(self.concentration, GaussianMixtureModule(1.0, prior, self.truncation))
+        return DpMixtureModule(
+            self.concentration, GaussianMixtureModule(1.0, prior, self.truncation)
+        )

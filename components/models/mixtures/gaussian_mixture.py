@@ -38,12 +38,14 @@ class GaussianMixtureModule:
 
     @property
     def dim(self) -> int:
-        K, D = self.n_clusters, self.n_values
+        K = self.n_clusters
+        D = self.n_values
         return K - 1 + K * D + K * D * (D + 1) // 2
 
     @cached_property
     def names(self) -> list[str]:
-        K, D = range(1, self.n_clusters + 1), range(1, self.n_values + 1)
+        K = range(1, self.n_clusters + 1)
+        D = range(1, self.n_values + 1)
         each = [f"{what}{k}/{d}" for what in ("mu", "sd") for k in K for d in D]
         return [f"pi{k}" for k in K] + each
 
@@ -54,7 +56,8 @@ class GaussianMixtureModule:
 
     def split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log π [S, K], means [S, K, D] and L [S, K, D, D] with L Lᵀ = Λ."""
-        K, D = self.n_clusters, self.n_values
+        K = self.n_clusters
+        D = self.n_values
         eta, mu, lower = theta.split([K - 1, K * D, K * D * (D + 1) // 2], 1)
         log_pi = torch.cat([eta, theta.new_zeros(len(theta), 1)], 1).log_softmax(1)
         row, column = torch.tril_indices(D, D, device=theta.device)
@@ -64,7 +67,7 @@ class GaussianMixtureModule:
         return log_pi, mu.unflatten(1, (K, D)), L
 
     def join(self, log_pi: Tensor, mu: Tensor, L: Tensor) -> Tensor:
-        """θ [S, P] of what ``split`` gives."""
+        """θ [S, P] from the output of ``split``."""
         D = self.n_values
         free = L.tril(-1) + L.diagonal(dim1=2, dim2=3).log().diag_embed()
         row, column = torch.tril_indices(D, D, device=L.device)
@@ -75,7 +78,8 @@ class GaussianMixtureModule:
         log_pi, mu, L = self.split(theta)
         order = mu[:, :, 0].argsort(1)
         unit = torch.eye(self.n_values, dtype=L.dtype, device=L.device).expand_as(L)
-        sd = torch.linalg.solve_triangular(L, unit, upper=False).square().sum(2).sqrt()  # of Λ⁻¹ = L⁻ᵀL⁻¹
+        # of Λ⁻¹ = L⁻ᵀL⁻¹
+        sd = torch.linalg.solve_triangular(L, unit, upper=False).square().sum(2).sqrt()
         mu, sd = (v.gather(1, order[..., None].expand_as(v)) for v in (mu, sd))
         return torch.cat([log_pi.exp().gather(1, order), mu.flatten(1), sd.flatten(1)], 1)
 
@@ -93,7 +97,8 @@ class GaussianMixtureModule:
     def log_prior(self, theta: Tensor) -> Tensor:
         log_pi, mu, L = self.split(theta)
         D = self.n_values
-        simplex = (self.concentration * log_pi).sum(1) + log_normaliser(self.concentration)  # |∂π/∂η| = Π π_k
+        # |∂π/∂η| = Π π_k
+        simplex = (self.concentration * log_pi).sum(1) + log_normaliser(self.concentration)
         power = torch.arange(
             D + 1, 1, -1, dtype=L.dtype, device=L.device
         )  # Λ = L Lᵀ, L_ii = e^ℓ: 2^D Π L_ii^(D + 2 − i)
@@ -105,22 +110,36 @@ class GaussianMixtureModule:
 
     def every_cluster(self, n: int) -> NormalWishart:
         """The prior of K clusters, n times [n, K]."""
-        p, shape = self.prior, (n, self.n_clusters)
+        p = self.prior
+        shape = (n, self.n_clusters)
         D = self.n_values
-        return NormalWishart(p.m.expand(*shape, D), p.beta.expand(shape), p.V.expand(*shape, D, D), p.nu.expand(shape))
+        return NormalWishart(
+            p.m.expand(*shape, D),
+            p.beta.expand(shape),
+            p.V.expand(*shape, D, D),
+            p.nu.expand(shape),
+        )
 
-    def draw_given(self, alpha: Tensor, clusters: NormalWishart, generator: torch.Generator) -> Tensor:
+    def draw_given(
+        self, alpha: Tensor, clusters: NormalWishart, generator: torch.Generator
+    ) -> Tensor:
         """θ [S, P] of π ~ Dir(α), α [S, K], and (μ_k, Λ_k) normal–Wishart [S, K]."""
         mu, L = clusters.draw(generator)
         return self.join(draw_log_dirichlet(alpha, generator), mu, L)
 
-    def draw_block(self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator) -> Tensor:
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
+    ) -> Tensor:
         """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x): the posterior of θ is left as it is."""
         log_p = self.log_components(theta, batch)
-        uniform = torch.rand(log_p.shape, generator=generator, dtype=log_p.dtype, device=generator.device)
+        uniform = torch.rand(
+            log_p.shape, generator=generator, dtype=log_p.dtype, device=generator.device
+        )
         chosen = (log_p - (-uniform.to(log_p.device).log()).log()).argmax(2)  # Gumbel's trick
         z = torch.nn.functional.one_hot(chosen, self.n_clusters).to(log_p.dtype).mT  # [S, K, B]
-        return self.draw_given(self.alpha + z.sum(2), self.every_cluster(len(theta)).posterior(z, batch.x), generator)
+        return self.draw_given(
+            self.alpha + z.sum(2), self.every_cluster(len(theta)).posterior(z, batch.x), generator
+        )
 
     def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
         """p(z_b = k | θ, x_b), on average over θ [S, P], clusters in the order of their first mean: [B, K]."""
@@ -137,20 +156,25 @@ class GaussianMixtureModule:
 
 @register("model", "gaussian_mixture")
 class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
-    """A mixture of K Gaussians with unknown weights, means and precision matrices, and their conjugate prior.
+    """A mixture of K Gaussians with a conjugate prior of weights, means and precisions.
 
-    x ~ Σ_k π_k N(μ_k, Λ_k⁻¹), π ~ Dir(α, …, α), μ_k | Λ_k ~ N(m, (βΛ_k)⁻¹), Λ_k ~ Wishart(ν, V⁻¹), E Λ_k = ν V⁻¹.  ``scale:
-    data`` sets m to the mean of the training rows and V to ν times their variances over K^(2/D), so that K clusters side by
-    side are as wide as the data; otherwise m = 0 and V = scale² ν I.  Mean field is q(z) q(π, μ, Λ).  A Gibbs sampler draws
-    the labels and then all of θ.  Parameters are in the order of the clusters' first means, whatever their labels.
+    x ~ Σ_k π_k N(μ_k, Λ_k⁻¹), π ~ Dir(α, …, α), μ_k | Λ_k ~ N(m, (βΛ_k)⁻¹),
+    Λ_k ~ Wishart(ν, V⁻¹), E Λ_k = ν V⁻¹. ``scale: data`` sets m to the mean of the training
+    rows and V to ν times their variances over K^(2/D), so that K adjacent clusters are as
+    wide as the data; otherwise m = 0 and V = scale² ν I. Mean field is q(z) q(π, μ, Λ). A
+    Gibbs sampler draws the labels and then all of θ. Parameters are in the order of the
+    clusters' first means, for any labels.
 
     Raises Misfit for more clusters than rows, or ν not above D − 1.
 
-    Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2."""
+    Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals", "coordinate_ascent", "point_masses"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
+    )
 
     clusters: PositiveInt
     concentration: PositiveFloat
@@ -163,17 +187,25 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
         x = problem.train.x.flatten(1)
         N, D = x.shape
         if self.clusters > N:
-            raise Misfit(f"model.clusters={self.clusters}: dataset={problem.name} has {N} training rows; lower it")
+            raise Misfit(
+                f"model.clusters={self.clusters}: dataset={problem.name} has {N} training rows; lower it"
+            )
         nu = float(D + 2) if self.freedom is None else self.freedom
         if nu <= D - 1:
-            raise Misfit(f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null")
+            raise Misfit(
+                f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
+            )
         if self.scale == "data":
-            m, variance = x.mean(0), x.var(0, correction=0) / self.clusters ** (2 / D)
+            m = x.mean(0)
+            variance = x.var(0, correction=0) / self.clusters ** (2 / D)
             if not (variance > 0).all():
                 raise Misfit(
                     f"model.scale=data: a value of dataset={problem.name} never changes; set model.scale to a number"
                 )
         else:
-            m, variance = x.new_zeros(D), x.new_full((D,), self.scale**2)
-        prior = NormalWishart(m, x.new_tensor(self.mean_rows), nu * variance.diag(), x.new_tensor(nu))
+            m = x.new_zeros(D)
+            variance = x.new_full((D,), self.scale**2)
+        prior = NormalWishart(
+            m, x.new_tensor(self.mean_rows), nu * variance.diag(), x.new_tensor(nu)
+        )
         return GaussianMixtureModule(self.concentration, prior, self.clusters)

@@ -26,7 +26,9 @@ def nearest_centre(x: Tensor, n: int, n_clusters: int, generator: torch.Generato
         for k in range(n_clusters):
             weights = square.amin(0)
             weights = weights if float(weights.sum()) > 0 else torch.ones_like(weights)
-            chosen = torch.multinomial(weights.to(generator.device), 1, generator=generator).to(x.device)
+            chosen = torch.multinomial(weights.to(generator.device), 1, generator=generator).to(
+                x.device
+            )
             away = (x - x[chosen]).square().sum(1)[None]
             square = away if k == 0 else torch.cat([square, away])
         every.append(torch.nn.functional.one_hot(square.argmin(0), n_clusters).to(x.dtype).mT)
@@ -53,15 +55,25 @@ class MixtureAscent:
     def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of θ at their optimum given responsibilities r [S, K, B]."""
         known = self.prior.posterior(r, batch.x.flatten(1))
-        return {"alpha": self.concentration + r.sum(2), "m": known.m, "beta": known.beta, "V": known.V, "nu": known.nu}
+        return {
+            "alpha": self.concentration + r.sum(2),
+            "m": known.m,
+            "beta": known.beta,
+            "V": known.V,
+            "nu": known.nu,
+        }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """At the optimum given that each row is of the nearest of K centres, rows drawn by k-means++."""
-        return self._factors_given(nearest_centre(batch.x.flatten(1), n, len(self.concentration), generator), batch)
+        return self._factors_given(
+            nearest_centre(batch.x.flatten(1), n, len(self.concentration), generator), batch
+        )
 
     def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
         """E log π_k N(x_b | μ_k, Λ_k⁻¹) [S, K, B]."""
-        return expected_log(factors["alpha"])[..., None] + clusters_of(factors).expected_log_density(batch.x.flatten(1))
+        return expected_log(factors["alpha"])[..., None] + clusters_of(
+            factors
+        ).expected_log_density(batch.x.flatten(1))
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
         return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
@@ -69,7 +81,11 @@ class MixtureAscent:
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
         """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other factors."""
         of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
-        return of_rows - kl_dirichlet(factors["alpha"], self.concentration) - clusters_of(factors).kl(self.prior).sum(1)
+        return (
+            of_rows
+            - kl_dirichlet(factors["alpha"], self.concentration)
+            - clusters_of(factors).kl(self.prior).sum(1)
+        )
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
@@ -102,21 +118,27 @@ class MixtureExpectation:
     joined: Callable[[Tensor, Tensor, Tensor], Tensor]
 
     def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
-        x, N = batch.x.flatten(1), r.sum(2)  # [S, K]
+        x = batch.x.flatten(1)
+        N = r.sum(2)  # [S, K]
         if self.penalised:
             mu, covariance = self.prior.posterior(r, x).mode()
             share = N + self.concentration - 1
         else:
             mu = (r @ x) / N[..., None]
             centred = x - mu[:, :, None]
-            covariance, share = ((r[..., None] * centred).mT @ centred) / N[..., None, None], N
+            covariance = ((r[..., None] * centred).mT @ centred) / N[..., None, None]
+            share = N
         covariance = 0.5 * (covariance + covariance.mT)
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any() or not (share > 0).all():
             raise NumericalTrouble(
                 "a cluster has collapsed onto too few rows: the likelihood of a mixture has no maximum",
                 "set inference.penalised=true with model.concentration > 1, or lower model.clusters",
             )
-        return {"log_pi": (share / share.sum(1, keepdim=True)).log(), "mu": mu, "covariance": covariance}
+        return {
+            "log_pi": (share / share.sum(1, keepdim=True)).log(),
+            "mu": mu,
+            "covariance": covariance,
+        }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """Shares and means of the rows nearest to each of K centres, drawn by k-means++, and the covariance of all rows."""
@@ -127,16 +149,22 @@ class MixtureExpectation:
         covariance = (centred.T @ centred / len(x)).expand(*r.shape[:2], -1, -1)
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any():
             raise NumericalTrouble(
-                "the covariance of the training rows is singular", "leave out values that repeat others"
+                "the covariance of the training rows is singular",
+                "leave out values that repeat others",
             )
-        return {"log_pi": (N / N.sum(1, keepdim=True)).log(), "mu": r @ x / N[..., None], "covariance": covariance}
+        return {
+            "log_pi": (N / N.sum(1, keepdim=True)).log(),
+            "mu": r @ x / N[..., None],
+            "covariance": covariance,
+        }
 
     def _root(self, factors: Factors) -> Tensor:
         """R [S, K, D, D] lower triangular with R Rᵀ = Λ⁻¹."""
         return torch.linalg.cholesky(factors["covariance"])
 
     def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
-        R, D = self._root(factors), self.prior.dim
+        R = self._root(factors)
+        D = self.prior.dim
         centred = batch.x.flatten(1) - factors["mu"][:, :, None]
         unit = torch.linalg.solve_triangular(R, centred.mT, upper=False)
         log_det = R.diagonal(dim1=2, dim2=3).log().sum(2)
@@ -154,8 +182,14 @@ class MixtureExpectation:
         value = self._log_rho(factors, batch).logsumexp(1).sum(1)
         if not self.penalised:
             return value
-        simplex = log_normaliser(self.concentration) + ((self.concentration - 1) * factors["log_pi"]).sum(1)
-        return value + simplex + self.prior.log_density(factors["mu"], self._precision_root(factors)).sum(1)
+        simplex = log_normaliser(self.concentration) + (
+            (self.concentration - 1) * factors["log_pi"]
+        ).sum(1)
+        return (
+            value
+            + simplex
+            + self.prior.log_density(factors["mu"], self._precision_root(factors)).sum(1)
+        )
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         theta = self.joined(factors["log_pi"], factors["mu"], self._precision_root(factors))

@@ -24,13 +24,14 @@ NODES = 32  # of the quadrature over τ
 
 
 def gamma_entropy(a: Tensor, b: Tensor) -> Tensor:
-    """Of Gamma(a, b)."""
+    """Entropy of Gamma(a, b)."""
     return a - b.log() + a.lgamma() + (1 - a) * a.digamma()
 
 
 def gauss_gamma(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Nodes and weights [S, Q] of E f(τ), τ ~ Gamma(a, b), by generalised Gauss–Laguerre quadrature."""
-    nodes, weights = [], []
+    nodes = []
+    weights = []
     for shape in a.tolist():
         k = torch.arange(NODES, dtype=torch.float64)
         off = (k[1:] * (k[1:] + shape - 1)).sqrt()
@@ -38,7 +39,9 @@ def gauss_gamma(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         values, vectors = torch.linalg.eigh(jacobi)  # Golub and Welsch
         nodes.append(values)
         weights.append(vectors[0].square())
-    return torch.stack(nodes).to(a) / b[:, None], torch.stack(weights).to(a).clamp_min(torch.finfo(a.dtype).tiny)
+    return torch.stack(nodes).to(a) / b[:, None], torch.stack(weights).to(a).clamp_min(
+        torch.finfo(a.dtype).tiny
+    )
 
 
 @dataclass(frozen=True)
@@ -59,37 +62,58 @@ class NormalGammaModule:
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         tau = draw_gamma(self.rows.new_full((n,), self.a), generator) / self.b
-        return torch.stack([self.m + self._normal(n, generator) / (self.kappa * tau).sqrt(), tau.log()], 1)
+        return torch.stack(
+            [self.m + self._normal(n, generator) / (self.kappa * tau).sqrt(), tau.log()], 1
+        )
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Wider than the posterior, of which draws of a vague prior are thousands of standard deviations away."""
+        """Starting points spread more widely than the posterior.
+
+        Draws of a vague prior are thousands of standard deviations away from the posterior.
+        """
         m, kappa, a, b = self.exact(Rows(self.rows, 1.0))
         mu = m + 2 * (b / (kappa * a)) ** 0.5 * self._normal(n, generator)
         return torch.stack([mu, math.log(a / b) + self._normal(n, generator)], 1)
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, generator=generator, dtype=self.rows.dtype, device=generator.device).to(self.rows.device)
+        return torch.randn(
+            n, generator=generator, dtype=self.rows.dtype, device=generator.device
+        ).to(self.rows.device)
 
     def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
-        mu, log_tau = theta[:, :1], theta[:, 1:]
+        mu = theta[:, :1]
+        log_tau = theta[:, 1:]
         return 0.5 * (log_tau - LOG_2PI - log_tau.exp() * (batch.x[:, 0] - mu).square())  # [K, B]
 
     def log_prior(self, theta: Tensor) -> Tensor:
         mu, log_tau = theta.unbind(1)
-        normal = 0.5 * (math.log(self.kappa) + log_tau - LOG_2PI - self.kappa * log_tau.exp() * (mu - self.m).square())
-        gamma = self.a * math.log(self.b) - math.lgamma(self.a) + self.a * log_tau - self.b * log_tau.exp()
+        normal = 0.5 * (
+            math.log(self.kappa)
+            + log_tau
+            - LOG_2PI
+            - self.kappa * log_tau.exp() * (mu - self.m).square()
+        )
+        gamma = (
+            self.a * math.log(self.b)
+            - math.lgamma(self.a)
+            + self.a * log_tau
+            - self.b * log_tau.exp()
+        )
         return normal + gamma  # with the Jacobian τ of τ = exp(log τ)
 
     def exact(self, batch: Rows) -> tuple[float, float, float, float]:
         """m, κ, a, b of the posterior, which is normal–gamma too."""
         x = batch.x[:, 0]
-        N, mean = len(x), float(x.mean())
+        N = len(x)
+        mean = float(x.mean())
         scatter = float((x - mean).square().sum())
         kappa = self.kappa + N
         b = self.b + 0.5 * (scatter + self.kappa * N / kappa * (mean - self.m) ** 2)
         return (self.kappa * self.m + N * mean) / kappa, kappa, self.a + 0.5 * N, b
 
-    def draw_block(self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator) -> Tensor:
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
+    ) -> Tensor:
         """μ | τ, x ~ N(m_N, 1/(κ_N τ)), or τ | μ, x ~ Gamma(a + (N + 1)/2, b + ½ Σ (x − μ)² + ½ κ(μ − m)²)."""
         mu, log_tau = theta.unbind(1)
         x = batch.x[:, 0]
@@ -123,9 +147,14 @@ class NormalGammaAscent:
 
     def _loss(self, factors: Factors, batch: Rows) -> Tensor:
         """E[Σ (x − μ)² + κ(μ − m_0)²] [S]."""
-        m, spread = factors["m"], 1 / factors["lambda"]
+        m = factors["m"]
+        spread = 1 / factors["lambda"]
         square = (batch.x[:, 0] - m[:, None]).square().sum(1)
-        return square + self.model.kappa * (m - self.model.m).square() + (batch.n_rows + self.model.kappa) * spread
+        return (
+            square
+            + self.model.kappa * (m - self.model.m).square()
+            + (batch.n_rows + self.model.kappa) * spread
+        )
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
         m, kappa, _, _ = self.model.exact(batch)
@@ -134,11 +163,19 @@ class NormalGammaAscent:
         return factors | {"b": self.model.b + 0.5 * self._loss(factors, batch)}
 
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
-        a, b, prior = factors["a"], factors["b"], self.model
-        tau, log_tau = a / b, a.digamma() - b.log()
+        a = factors["a"]
+        b = factors["b"]
+        prior = self.model
+        tau = a / b
+        log_tau = a.digamma() - b.log()
         joint = 0.5 * (batch.n_rows + 1) * (log_tau - LOG_2PI) + 0.5 * math.log(prior.kappa)
         joint = joint - 0.5 * tau * self._loss(factors, batch)
-        gamma = prior.a * math.log(prior.b) - math.lgamma(prior.a) + (prior.a - 1) * log_tau - prior.b * tau
+        gamma = (
+            prior.a * math.log(prior.b)
+            - math.lgamma(prior.a)
+            + (prior.a - 1) * log_tau
+            - prior.b * tau
+        )
         return joint + gamma + 0.5 * (1 + LOG_2PI - factors["lambda"].log()) + gamma_entropy(a, b)
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
@@ -154,11 +191,14 @@ class NormalGammaAscent:
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
         """log ∫ N(x | μ, 1/τ) dq by quadrature over τ: given it, x ~ N(m, 1/τ + 1/λ)."""
-        a, b = factors["a"], factors["b"]
+        a = factors["a"]
+        b = factors["b"]
         place, weight = gauss_gamma(a, b)  # [S, Q]
         variance = 1 / place + 1 / factors["lambda"][:, None]
         square = (batch.x[:, 0] - factors["m"][:, None]).square()  # [S, B]
-        log_density = -0.5 * (LOG_2PI + variance.log()[..., None] + square[:, None] / variance[..., None])
+        log_density = -0.5 * (
+            LOG_2PI + variance.log()[..., None] + square[:, None] / variance[..., None]
+        )
         return (weight.log()[..., None] + log_density).logsumexp(1)
 
 
@@ -176,7 +216,9 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
     values: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "warm_start", "conditionals", "coordinate_ascent"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"log_joint", "warm_start", "conditionals", "coordinate_ascent"}
+    )
 
     mean: float
     kappa: PositiveFloat

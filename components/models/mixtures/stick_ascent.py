@@ -48,7 +48,9 @@ class StickAscent:
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """At the optimum given that each row is of the nearest of T centres, rows drawn by k-means++."""
-        return self._factors_given(nearest_centre(batch.x.flatten(1), n, self.truncation, generator), batch)
+        return self._factors_given(
+            nearest_centre(batch.x.flatten(1), n, self.truncation, generator), batch
+        )
 
     def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
         """E log π_t N(x_b | μ_t, Λ_t⁻¹) [S, T, B]."""
@@ -64,19 +66,27 @@ class StickAscent:
         of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
         sticks = factors["sticks"]
         prior = sticks.new_tensor([1.0, self.concentration])
-        return of_rows - kl_dirichlet(sticks, prior).sum(1) - clusters_of(factors).kl(self.prior).sum(1)
+        return (
+            of_rows
+            - kl_dirichlet(sticks, prior).sum(1)
+            - clusters_of(factors).kl(self.prior).sum(1)
+        )
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
         logs = draw_log_dirichlet(first["sticks"], generator)  # log v, log(1 − v) [n, T − 1, 2]
-        return self.joined(log_shares(logs[..., 0], logs[..., 1]), *clusters_of(first).draw(generator))
+        return self.joined(
+            log_shares(logs[..., 0], logs[..., 1]), *clusters_of(first).draw(generator)
+        )
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
         """A mixture of T Student's t, with weights E π_t = E v_t Π_{j<t} E(1 − v_j)."""
         sticks = factors["sticks"]
         log_means = (sticks / sticks.sum(2, keepdim=True)).log()
         shares = log_shares(log_means[..., 0], log_means[..., 1])
-        return (shares[..., None] + clusters_of(factors).log_predictive(batch.x.flatten(1))).logsumexp(1)
+        return (
+            shares[..., None] + clusters_of(factors).log_predictive(batch.x.flatten(1))
+        ).logsumexp(1)
 
     def responsibilities(self, factors: Factors, batch: Rows) -> Tensor:
         return self._log_rho(factors, batch).softmax(1).mT

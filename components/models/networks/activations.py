@@ -24,9 +24,10 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class Bend(NamedTuple):
-    """An activation h = a(z) and its derivative, in the place of what is not needed any more.
+    """Activation h = a(z) and its derivative, which overwrite values no longer needed.
 
-    Half of what is done besides products of matrices is waiting for memory."""
+    Half of the time outside matrix products is spent waiting for memory.
+    """
 
     value: Callable[[Tensor], Tensor]  # z -> h, in the place of z unless it ``keeps`` z
     # ∂/∂h, which may have one row for all units, what is kept, and where to write (either of both) -> ∂/∂z

@@ -1,4 +1,4 @@
-"""A Bayesian neural network whose weights' and noise's precisions may be learned."""
+"""Bayesian neural network with weight and noise precisions that may be learned."""
 
 from __future__ import annotations
 
@@ -44,10 +44,14 @@ class BayesianNetwork(nn.Module):
         start: Literal["prior", "network"],
     ):
         super().__init__()
-        self.network, self.start, self.noise_unit = network, start, noise_unit
-        self.register_buffer("scales", scales)  # prior standard deviation of every weight where λ = 1 [n]
+        self.network = network
+        self.start = start
+        self.noise_unit = noise_unit
+        # prior standard deviation of every weight where λ = 1 [n]
+        self.register_buffer("scales", scales)
         self.register_buffer("precisions", scales**-2, persistent=False)
-        self.weight_precision, self.noise_precision = weight_precision, noise_precision
+        self.weight_precision = weight_precision
+        self.noise_precision = noise_precision
         self.n_weights = len(scales)
         tasks = 0 if noise_precision is None else network.n_tasks
         self.pieces = [self.n_weights, 0 if weight_precision is None else 1, tasks]
@@ -71,7 +75,9 @@ class BayesianNetwork(nn.Module):
         return (known if self.noise_precision is None else -log_gamma).unsqueeze(1)
 
     def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
-        return self.network.log_prob(self.network.outputs(theta, batch.x), batch, self.log_noise(theta))
+        return self.network.log_prob(
+            self.network.outputs(theta, batch.x), batch, self.log_noise(theta)
+        )
 
     def log_prior(self, theta: Tensor) -> Tensor:
         w, log_lambda, log_gamma = self.split(theta)
@@ -90,8 +96,13 @@ class BayesianNetwork(nn.Module):
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
         """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K, P] in closed form."""
         gradient = torch.empty_like(theta)
-        likelihood, by_noise = self.network.pull(theta, batch, self.log_noise(theta)[:, 0], gradient, value)
-        (w, log_lambda, log_gamma), (of_w, of_lambda, of_u) = self.split(theta), gradient.split(self.pieces, 1)
+        likelihood, by_noise = self.network.pull(
+            theta, batch, self.log_noise(theta)[:, 0], gradient, value
+        )
+        (w, log_lambda, log_gamma), (of_w, of_lambda, of_u) = (
+            self.split(theta),
+            gradient.split(self.pieces, 1),
+        )
         pulled = w * self.precisions  # minus the gradient of the log prior where λ = 1
         if self.weight_precision is None:
             of_w.sub_(pulled)
@@ -106,14 +117,20 @@ class BayesianNetwork(nn.Module):
         return likelihood + self.log_prior(theta) if value else likelihood, gradient
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(n, self.n_weights, generator=generator, dtype=self.scales.dtype, device=generator.device)
+        z = torch.randn(
+            n, self.n_weights, generator=generator, dtype=self.scales.dtype, device=generator.device
+        )
         return z.to(self.scales.device)
 
-    def _log_precision(self, prior: Gamma, shape: tuple[int, int], generator: torch.Generator) -> Tensor:
+    def _log_precision(
+        self, prior: Gamma, shape: tuple[int, int], generator: torch.Generator
+    ) -> Tensor:
         a = torch.full(shape, prior[0], dtype=self.scales.dtype, device=generator.device)
         # Γ(a, 1) is Γ(a + 1, 1) times U^{1/a}: its logarithm stays finite where a draw would be 0
         u = torch.rand(shape, generator=generator, dtype=a.dtype, device=a.device)
-        log_unit = torch._standard_gamma(a + 1, generator=generator).log() + (1 - u).log() / prior[0]
+        log_unit = (
+            torch._standard_gamma(a + 1, generator=generator).log() + (1 - u).log() / prior[0]
+        )
         return (log_unit - math.log(prior[1])).to(self.scales.device)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -122,26 +139,33 @@ class BayesianNetwork(nn.Module):
             parts.append(self._log_precision(self.weight_precision, (n, 1), generator))
             parts[0] = parts[0] * (-0.5 * parts[1]).exp()
         if self.noise_precision is not None:
-            log_gamma = self._log_precision(self.noise_precision, (n, self.network.n_tasks), generator)
+            log_gamma = self._log_precision(
+                self.noise_precision, (n, self.network.n_tasks), generator
+            )
             parts.append(log_gamma / self.noise_unit)
         return torch.cat(parts, 1)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Where chains begin, [n, P]: draws from the prior, or networks of the size that networks are usually started at.
+        """Starting points of chains, [n, P]: prior draws, or networks of the usual initial size.
 
-        A weight into a unit of ``fan_in`` inputs ~ N(0, 1/(fan_in + 1)), biases are 0, λ is the precision of those
-        weights, and γ = 1, which suits standardised labels."""
+        In the latter, a weight into a unit of ``fan_in`` inputs ~ N(0, 1/(fan_in + 1)), biases
+        are 0, λ is the precision of those weights, and γ = 1, which suits standardised labels.
+        """
         if self.start == "prior":
             return self.sample_prior(n, generator)
         scales = torch.cat(
             [
                 part
                 for out, inside in self.network.shapes
-                for part in (self.scales.new_full((out * inside,), (inside + 1) ** -0.5), self.scales.new_zeros(out))
+                for part in (
+                    self.scales.new_full((out * inside,), (inside + 1) ** -0.5),
+                    self.scales.new_zeros(out),
+                )
             ]
         )
         w = scales * self._normal(n, generator)
-        precision = self.n_weights / (w / self.scales).square().sum(1, keepdim=True)  # maximises p(w | λ), [n, 1]
+        # maximises p(w | λ), [n, 1]
+        precision = self.n_weights / (w / self.scales).square().sum(1, keepdim=True)
         log_lambda = precision.log()[:, : self.pieces[1]]
         return torch.cat([w, log_lambda, w.new_zeros(n, self.pieces[2])], 1)
 

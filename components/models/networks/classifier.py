@@ -1,4 +1,7 @@
-"""What networks made of ordinary layers share: classes by a softmax, and a Gaussian prior on every parameter."""
+"""Shared parts of networks of ordinary layers: softmax classes and a Gaussian prior.
+
+The prior is on every parameter.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,15 @@ class Classifier(nn.Module):
 
     def __init__(self, problem: Supervised, prior_std: float, dropout: float):
         super().__init__()
-        self.n_tasks, self.n_classes = problem.n_tasks, problem.n_classes
-        self.prior_std, self.dropout = prior_std, dropout
+        self.n_tasks = problem.n_tasks
+        self.n_classes = problem.n_classes
+        self.prior_std = prior_std
+        self.dropout = dropout
         self._like = problem.train.x[:0]
 
-    def uniform_parameter(self, shape: tuple[int, ...], limit: float, generator: torch.Generator) -> nn.Parameter:
+    def uniform_parameter(
+        self, shape: tuple[int, ...], limit: float, generator: torch.Generator
+    ) -> nn.Parameter:
         """Uniform numbers in (−limit, limit)."""
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
         return nn.Parameter((limit * (2 * u - 1)).to(self._like))
@@ -43,19 +50,25 @@ class Classifier(nn.Module):
     def affine(self, out: int, inside: int, generator: torch.Generator) -> nn.ParameterList:
         """W [out, inside] with Glorot's limits and b = 0 [out]."""
         limit = math.sqrt(6 / (inside + out))
-        return nn.ParameterList([self.uniform_parameter((out, inside), limit, generator), self.constant(out, 0.0)])
+        return nn.ParameterList(
+            [self.uniform_parameter((out, inside), limit, generator), self.constant(out, 0.0)]
+        )
 
     def apply_dropout(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
         """Units left out with probability ``dropout`` and the others made up for, where a generator is given."""
         if generator is None or self.dropout == 0:
             return h
-        kept = torch.rand(h.shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+        kept = (
+            torch.rand(h.shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+        )
         return h * kept / (1 - self.dropout)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         raise TypeError(f"{type(self).__name__} has no features")
 
-    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor:
         """f [B, T, C]; with ``passes`` = S, S dropout passes [S, B, T, C]."""
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])

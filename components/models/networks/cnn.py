@@ -17,7 +17,9 @@ from components.registry import register
 
 def _odd(kernel: int) -> int:
     if kernel % 2 == 0:
-        raise ValueError(f"kernel: must be odd, so that it has a middle, not {kernel}; use {kernel + 1}")
+        raise ValueError(
+            f"kernel: must be odd, so that it has a middle, not {kernel}; use {kernel + 1}"
+        )
     return kernel
 
 
@@ -39,7 +41,15 @@ class CNN(Model[Supervised, FeedForward]):
     wants: ClassVar[dict[str, str]] = {"images": "reads images"}
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "penalised", "weight_space", "log_joint", "theta_predictive", "training_start", "own_inputs"}
+        {
+            "network",
+            "penalised",
+            "weight_space",
+            "log_joint",
+            "theta_predictive",
+            "training_start",
+            "own_inputs",
+        }
     )
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 

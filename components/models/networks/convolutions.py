@@ -18,17 +18,21 @@ Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) 
 
 
 class Convolutions(nn.Module):
-    """h_l = pool(a(W_l ∗ h_{l−1} + b_l)) for l = 1 … L, with h_0 = (x − m)/s the image and pool the largest of 2 × 2.
+    """Convolutional layers h_l = pool(a(W_l ∗ h_{l−1} + b_l)) for l = 1 … L.
 
-    m and s, of each colour, are mean and standard deviation of the training pixels: inputs, and attacks on them, stay in
-    the dataset's own units.  Kernels are k × k and the border is filled with zeros, so that pooling alone, which leaves
-    out an odd last row, makes an image smaller.  With ``downsampling`` by stride nothing is pooled, and W_l ∗ moves by two
-    pixels: h_l = a(W_l ∗₂ h_{l−1} + b_l), which keeps an odd last row.  x [B, D] -> features [B, F].
+    h_0 = (x − m)/s is the image and pool the largest of 2 × 2. m and s, of each colour, are
+    mean and standard deviation of the training pixels: inputs, and attacks on them, stay in
+    the dataset's own units. Kernels are k × k and the border is filled with zeros, so that
+    only pooling, which leaves out an odd last row, makes an image smaller. ``downsampling``
+    by stride uses no pooling, and W_l ∗ moves by two pixels: h_l = a(W_l ∗₂ h_{l−1} + b_l),
+    which keeps an odd last row. x [B, D] -> features [B, F].
 
     Raises:
         Misfit: the inputs are no images, or pooling would leave nothing of them.
 
-    Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015), section 2 (stride)."""
+    Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al.
+    (2015), section 2 (stride).
+    """
 
     mean: Tensor
     std: Tensor
@@ -42,7 +46,8 @@ class Convolutions(nn.Module):
         activation: Callable[[Tensor], Tensor],
     ):
         super().__init__()
-        shape, x = problem.image_shape, problem.train.x
+        shape = problem.image_shape
+        x = problem.train.x
         if shape is None:
             raise Misfit(
                 f"model=cnn: the inputs of {problem.name} are no images; choose a dataset of images "
@@ -56,12 +61,17 @@ class Convolutions(nn.Module):
             raise Misfit(
                 f"model.channels: {len(channels)} poolings leave nothing of {height} × {width} pixels; give at most {most}"
             )
-        self.kernel, self.activation = kernel, activation
+        self.kernel = kernel
+        self.activation = activation
         self.window = kernel**2
         inside = [colours, *channels[:-1]]
-        self.shapes = [(out, i * self.window) for out, i in zip(channels, inside, strict=True)]  # (out, in) of each
-        lost = 2 ** len(channels) - 1 if self.stride == 2 else 0  # halves are rounded up there, and down in pooling
-        self.features = channels[-1] * ((height + lost) >> len(channels)) * ((width + lost) >> len(channels))
+        # (out, in) of each
+        self.shapes = [(out, i * self.window) for out, i in zip(channels, inside, strict=True)]
+        # halves are rounded up there, and down in pooling
+        lost = 2 ** len(channels) - 1 if self.stride == 2 else 0
+        self.features = (
+            channels[-1] * ((height + lost) >> len(channels)) * ((width + lost) >> len(channels))
+        )
         pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
         spread = pixels.std(0, correction=0)
         self.register_buffer("mean", pixels.mean(0)[:, None, None])
@@ -73,7 +83,9 @@ class Convolutions(nn.Module):
             return self._one(x, layers)
         # One network after the other: grouped convolutions take longer to reverse.
         each = x.unbind() if x.ndim == 3 else [x] * len(layers[0][0])
-        return torch.stack([self._one(own, [(w[k], b[k]) for w, b in layers]) for k, own in enumerate(each)])
+        return torch.stack(
+            [self._one(own, [(w[k], b[k]) for w, b in layers]) for k, own in enumerate(each)]
+        )
 
     def _one(self, x: Tensor, layers: Layers) -> Tensor:
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]

@@ -1,4 +1,7 @@
-"""A feed-forward network of affine layers alone, whose gradient at K weight vectors is backpropagated in closed form."""
+"""Feed-forward network of only affine layers, with a closed-form gradient.
+
+The gradient is backpropagated at K weight vectors.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ class DenseNetwork(FeedForward):
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
         """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K, P]."""
-        gradient, n = torch.empty_like(theta), len(self.prior_std)
+        gradient = torch.empty_like(theta)
+        n = len(self.prior_std)
         log_joint, by_noise = self.pull(theta, batch, self._noise_of(theta)[:, 0], gradient, value)
         w = self._weights(theta)
         self._weights(gradient).addcmul_(w, self.prior_precision, value=-1)
@@ -42,12 +46,15 @@ class DenseNetwork(FeedForward):
         """N/B Σ_b log p(y_b|x_b) [K], empty without ``value``, and its slope by log σ² [K, T].
 
         Its gradient by the weights goes into the first columns of ``gradient`` [K, P'], θ [K, P']."""
-        layers, slopes = self.layers(self._weights(theta)), self.layers(self._weights(gradient))
-        x, last = batch.x.mT, len(layers) - 1  # [I, B] or [K, I, B]
+        layers = self.layers(self._weights(theta))
+        slopes = self.layers(self._weights(gradient))
+        x = batch.x.mT
+        last = len(layers) - 1  # [I, B] or [K, I, B]
         shared = x.ndim == 2
         if shared:
             x = torch.cat([x, x.new_ones(1, x.shape[1])])  # [I + 1, B]
-        below, seen = [x], []  # h_0 … h_{L−1}, and what tells a′ of each
+        below = [x]
+        seen = []  # h_0 … h_{L−1}, and what tells a′ of each
         for layer, (weight, bias) in enumerate(layers):
             if layer == 0 and shared:
                 both = torch.cat([weight, bias.unsqueeze(-1)], -1)  # [K, U, I + 1]
@@ -60,14 +67,17 @@ class DenseNetwork(FeedForward):
                 seen.append(z if self.bend.keeps else h)
         f = z.view(len(z), self.n_tasks, self.n_outputs, z.shape[2])
         likelihood, by_f, by_noise = self.likelihood_slopes(f, batch, log_noise, value)
-        delta, factor = by_f.flatten(1, 2), None  # δ_l is factor [K, U, 1] times delta, or delta itself
+        delta = by_f.flatten(1, 2)
+        factor = None  # δ_l is factor [K, U, 1] times delta, or delta itself
         for layer in range(last, -1, -1):
             (weight, _), (of_weight, of_bias), h = layers[layer], slopes[layer], below[layer]
             if layer == 0 and shared:
                 both = (delta.flatten(0, 1) @ h.mT).view_as(both)  # [K, U, I + 1]
-                by_weight, by_bias = both[..., :-1], both[..., -1]
+                by_weight = both[..., :-1]
+                by_bias = both[..., -1]
             else:
-                by_weight, by_bias = delta @ h.mT, delta.sum(-1)
+                by_weight = delta @ h.mT
+                by_bias = delta.sum(-1)
             if factor is None:
                 of_weight.copy_(by_weight)
                 of_bias.copy_(by_bias)
@@ -76,7 +86,8 @@ class DenseNetwork(FeedForward):
                 torch.mul(by_bias, factor[..., 0], out=of_bias)
             if layer > 0:
                 weight = weight if factor is None else weight * factor
-                one = weight.shape[1] == 1  # of one row, the product waits until rows of the batch are summed
+                # of one row, the product waits until rows of the batch are summed
+                one = weight.shape[1] == 1
                 factor = weight.mT if one else None
                 own = seen[layer - 1]
                 delta = self.bend.derivative(delta if one else weight.mT @ delta, own, own)

@@ -1,4 +1,4 @@
-"""A network of which some parameters have no posterior: its prior's variance, its biases."""
+"""Network in which some parameters have no posterior: the prior's variance, the biases."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ from components.models.networks.feed_forward import FeedForward
 
 
 class EmpiricalBayesNetwork(nn.Module):
-    """f(x) of a network whose prior N(0, σ₀²) has a learned variance, or whose biases are points, or both.
+    """f(x) of a network with a learned prior variance, with point-estimate biases, or both.
 
-    Both are parameters with a flat prior, fitted by the objective that fits the posterior of θ [P], which is the weights
-    (``point_biases``) or weights and biases.  ``prior_std`` follows log σ₀² with its gradient.
+    The prior is N(0, σ₀²) with a learned variance. Both are parameters with a flat prior,
+    fitted by the objective that fits the posterior of θ [P], which is the weights
+    (``point_biases``) or weights and biases. ``prior_std`` follows log σ₀² with its
+    gradient.
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), end of section 4.3 (σ₀²) and published code (biases)."""
+    Source: Rodríguez Santana and Hernández-Lobato (2020), end of section 4.3 (σ₀²) and
+    published code (biases).
+    """
 
     own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
 
-    def __init__(self, network: FeedForward, *, point_biases: bool, learned_prior: bool, prior_std: float):
+    def __init__(
+        self, network: FeedForward, *, point_biases: bool, learned_prior: bool, prior_std: float
+    ):
         super().__init__()
         start = network.theta.detach()
         network.theta.requires_grad_(False)  # where θ starts, of which it has no further part
@@ -63,9 +69,13 @@ class EmpiricalBayesNetwork(nn.Module):
         if self.biases is None:
             return theta
         pieces = zip(theta.split(self.sizes, -1), self.biases, strict=True)
-        return torch.cat([part for w, b in pieces for part in (w, b.expand(*theta.shape[:-1], -1))], -1)
+        return torch.cat(
+            [part for w, b in pieces for part in (w, b.expand(*theta.shape[:-1], -1))], -1
+        )
 
-    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor:
         """f [B, T, C], or [S, B, T, C] of S dropout passes."""
         return self.network.at(self.whole(self.theta), x, generator, passes)
 
@@ -78,7 +88,7 @@ class EmpiricalBayesNetwork(nn.Module):
         return self.network.reversed_at(self.whole(self.theta), x)
 
     def in_format(self, dtype: torch.dtype) -> Self:
-        """A copy whose weights and buffers are of another floating-point format, and take no gradients."""
+        """Copy with weights and buffers in another floating-point format, without gradients."""
         return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -29,13 +29,16 @@ DropoutRate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FeedForward(FlatNetwork):
-    """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs for each of T tasks on shared layers.
+    """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs per task.
 
-    Likelihood and priors are those of ``FlatNetwork``; θ [P] is the weights and biases, layer after layer.  ``channels`` puts
-    convolutions in front, whose features, with dropout like that of hidden units, take the place of x; their weights come
-    first in θ.
+    The T heads share all layers below them. Likelihood and priors are the ones of
+    ``FlatNetwork``; θ [P] is the weights and biases, layer after layer. ``channels`` puts
+    convolutions in front: their features, with dropout like the dropout of hidden units,
+    replace x, and their weights come first in θ.
 
-    Source: Bakker and Heskes (2003); Glorot and Bengio (2010), eq. (16) for the initial weights."""
+    Source: Bakker and Heskes (2003); Glorot and Bengio (2010), eq. (16) for the initial
+    weights.
+    """
 
     def __init__(
         self,
@@ -55,38 +58,57 @@ class FeedForward(FlatNetwork):
     ):
         own = ACTIVATIONS[activation]
         front = Convolutions(problem, channels, kernel, downsampling, own) if channels else None
-        sizes = [front.features if front else problem.n_inputs, *widths, problem.n_tasks * problem.n_classes]
+        sizes = [
+            front.features if front else problem.n_inputs,
+            *widths,
+            problem.n_tasks * problem.n_classes,
+        ]
         convolutions = front.shapes if front else []
-        shapes = convolutions + list(zip(sizes[1:], sizes[:-1], strict=True))  # (out, in) of each layer
+        # (out, in) of each layer
+        shapes = convolutions + list(zip(sizes[1:], sizes[:-1], strict=True))
         window = front.window if front else 1
         theta = _glorot(1, rng.init, shapes, len(convolutions), window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
-        self.activation, self.bend, self.front, self.shapes = own, BENDS[activation], front, shapes
+        self.activation = own
+        self.bend = BENDS[activation]
+        self.front = front
+        self.shapes = shapes
         self.first = len(convolutions)  # number of convolutions: index of the first affine layer
         self.pieces = [n for out, inside in shapes for n in (out * inside, out)]
 
     @property
     def shares_weights(self) -> bool:
-        """Whether there are convolutions, whose pixels share their weights."""
+        """True if there are convolutions, which share weights between pixels."""
         return self.front is not None
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         """θ of n networks where training begins, [n, P']: Glorot's weights, and the log σ_t² that are learned."""
         window = self.front.window if self.front else 1
         theta = _glorot(n, generator, self.shapes, self.first, window, self.n_outputs)
-        log_noise = torch.full((n, self.dim - len(self.prior_std)), self.noise_median, dtype=torch.float64)
+        log_noise = torch.full(
+            (n, self.dim - len(self.prior_std)), self.noise_median, dtype=torch.float64
+        )
         return torch.cat([theta, log_noise.to(generator.device)], 1)
 
     # ---- the forward pass ------------------------------------------------------------------------------------------
     def layers(self, theta: Tensor, first: int | None = None) -> list[tuple[Tensor, Tensor]]:
-        """θ [..., P] as (W [..., out, in], b [..., out]) of each layer; θ may be that of the ``first`` so many alone."""
+        """θ [..., P] as (W [..., out, in], b [..., out]) of each layer.
+
+        θ may hold only the ``first`` so many layers.
+        """
         shapes = self.shapes[:first]
         parts = theta.split(self.pieces[: 2 * len(shapes)], -1)
-        weights = [w.view(*w.shape[:-1], *shape) for w, shape in zip(parts[::2], shapes, strict=True)]
+        weights = [
+            w.view(*w.shape[:-1], *shape) for w, shape in zip(parts[::2], shapes, strict=True)
+        ]
         return list(zip(weights, parts[1::2], strict=True))
 
     def propagate(
-        self, x: Tensor, affine: Affine, generator: torch.Generator | None = None, passes: int | None = None
+        self,
+        x: Tensor,
+        affine: Affine,
+        generator: torch.Generator | None = None,
+        passes: int | None = None,
     ) -> Tensor:
         """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a generator is given.
 
@@ -95,9 +117,13 @@ class FeedForward(FlatNetwork):
         return affine(len(self.shapes) - 1, h).unflatten(-1, (self.n_tasks, self.n_outputs))
 
     def _hidden(
-        self, x: Tensor, affine: Affine, generator: torch.Generator | None = None, passes: int | None = None
+        self,
+        x: Tensor,
+        affine: Affine,
+        generator: torch.Generator | None = None,
+        passes: int | None = None,
     ) -> Tensor:
-        """What the last layer sees [..., B, units]."""
+        """Inputs of the last layer [..., B, units]."""
         h = x
         if self.front is not None:
             h = self._apply_dropout(h, generator, passes)
@@ -105,19 +131,30 @@ class FeedForward(FlatNetwork):
             h = self._apply_dropout(self.activation(affine(layer, h)), generator, passes)
         return h
 
-    def _apply_dropout(self, h: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
+    def _apply_dropout(
+        self, h: Tensor, generator: torch.Generator | None, passes: int | None
+    ) -> Tensor:
         if generator is None or self.dropout == 0:
             return h
         # All passes share what comes before the first dropout, so they part only here.
         shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
-        kept = torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+        kept = (
+            torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+        )
         return h * kept * (1 / (1 - self.dropout))
 
-    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
-        """f [B, T, C] of the module's own weights; with ``passes`` = S, S dropout passes at once [S, B, T, C]."""
+    def forward(
+        self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor:
+        """f [B, T, C] of the module's own weights.
+
+        With ``passes`` = S, the result is S dropout passes [S, B, T, C].
+        """
         return self.at(self.theta, x, generator, passes)
 
-    def at(self, theta: Tensor, x: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
+    def at(
+        self, theta: Tensor, x: Tensor, generator: torch.Generator | None, passes: int | None
+    ) -> Tensor:
         """The same with other weights θ [P]."""
         layers = self.layers(theta)
         h = x if self.front is None else self.front(x, layers[: self.first])
@@ -130,7 +167,10 @@ class FeedForward(FlatNetwork):
         return self.propagate(self._forward(x, layers), _batch_layers(layers))
 
     def features(self, theta: Tensor, x: Tensor) -> Tensor:
-        """What the last layers of K networks see [K, B, units], of the weights below them θ [K, P'']."""
+        """Inputs of the last layers of K networks [K, B, units].
+
+        θ [K, P''] are the weights below them.
+        """
         layers = self.layers(theta, len(self.shapes) - 1)
         return self._hidden(self._forward(x, layers), _batch_layers(layers))
 
@@ -147,17 +187,29 @@ class FeedForward(FlatNetwork):
         if self.front is not None:
             return None
         with torch.no_grad():
-            layers, shared = self.layers(theta), x.ndim < theta.ndim + 1
-            affine = _batch_layers(layers) if theta.ndim == 2 else lambda layer, h: F.linear(h, *layers[layer])
+            layers = self.layers(theta)
+            shared = x.ndim < theta.ndim + 1
+            affine = (
+                _batch_layers(layers)
+                if theta.ndim == 2
+                else lambda layer, h: F.linear(h, *layers[layer])
+            )
             f, kept = forward(x, affine, len(layers), self.bend)
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
         return outputs, lambda g: back(g.flatten(-2), weights, kept, self.bend, shared)
 
     def predictive_reversed(self, theta: Tensor, x: Tensor) -> tuple[Predictive, Reverse] | None:
-        """What K particles θ [K, P] predict at x [B, D] or [K, B, D], and what takes ∂/∂f [K, B, T, C] to ∂/∂x."""
+        """Predictive of K particles θ [K, P] at x [B, D] or [K, B, D], and its reverse map.
+
+        The reverse map takes ∂/∂f [K, B, T, C] to ∂/∂x.
+        """
         both = self.reversed_at(self._weights(theta), x)
-        return None if both is None else (self.output_predictive(both[0], self._noise_of(theta)), both[1])
+        return (
+            None
+            if both is None
+            else (self.output_predictive(both[0], self._noise_of(theta)), both[1])
+        )
 
     # ---- without the last layer --------------------------------------------------------------------------------------
     def integrate_out(self) -> LastLayerOut:
@@ -173,11 +225,12 @@ class FeedForward(FlatNetwork):
 
 
 def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:
-    """The affine maps of K networks at once, of h [B, in] or [K, B, in]: [K, B, out]."""
+    """Batched affine maps of K networks, of h [B, in] or [K, B, in]: [K, B, out]."""
 
     def affine(layer: int, h: Tensor) -> Tensor:
         weight, bias = layers[layer]
-        if weight.shape[-2] == 1:  # one output: products with single columns and rows are slow as batched matrices
+        # one output: products with single columns and rows are slow as batched matrices
+        if weight.shape[-2] == 1:
             return (h * weight).sum(-1, keepdim=True) + bias[:, None]
         return torch.baddbmm(bias[:, None], h.expand(len(weight), *h.shape[-2:]), weight.mT)
 
@@ -185,10 +238,17 @@ def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:
 
 
 def _glorot(
-    n: int, generator: torch.Generator, shapes: list[tuple[int, int]], first: int, window: int, n_outputs: int
+    n: int,
+    generator: torch.Generator,
+    shapes: list[tuple[int, int]],
+    first: int,
+    window: int,
+    n_outputs: int,
 ) -> Tensor:
-    """Weights of n networks [n, P], uniform with Glorot's limits; biases 0.  The ``first`` layers are convolutions whose
-    window has so many pixels."""
+    """Weights of n networks [n, P], uniform with Glorot's limits; biases 0.
+
+    The ``first`` layers are convolutions with a window of so many pixels.
+    """
     parts = []
     for layer, (out, inside) in enumerate(shapes):
         # Every task's head is a layer of its own, with its own fan-out.
@@ -196,6 +256,8 @@ def _glorot(
         if layer < first:
             fan_out = out * window  # windows that a pixel is in, each with so many channels
         limit = math.sqrt(6 / (inside + fan_out))
-        u = torch.rand(n, out * inside, generator=generator, dtype=torch.float64, device=generator.device)
+        u = torch.rand(
+            n, out * inside, generator=generator, dtype=torch.float64, device=generator.device
+        )
         parts += [limit * (2 * u - 1), u.new_zeros(n, out)]
     return torch.cat(parts, 1)

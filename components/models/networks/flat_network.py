@@ -1,4 +1,7 @@
-"""What every network with flat weights θ shares, whatever its layers are: likelihood, prior, and a density over θ."""
+"""Shared parts of networks with flat weights θ: likelihood, prior, and a density over θ.
+
+They apply to any layers.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +42,15 @@ class FlatNetwork(nn.Module):
     ):
         super().__init__()
         x = problem.train.x
-        self.target, self.n_tasks, self.n_outputs = problem.target, problem.n_tasks, problem.n_classes
+        self.target = problem.target
+        self.n_tasks = problem.n_tasks
+        self.n_outputs = problem.n_classes
         self.dropout = dropout
         self.theta = nn.Parameter(theta.to(x))
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
         self.register_buffer("prior_precision", self.prior_std**-2, persistent=False)
-        self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))  # of the weights' prior
+        # of the weights' prior
+        self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))
         self.learns_noise = problem.target == "real" and noise == "learned"
         start = noise_init if noise == "learned" else noise
         log_noise = x.new_full((self.n_tasks,), math.log(start))  # log σ_t² [T]
@@ -52,7 +58,8 @@ class FlatNetwork(nn.Module):
             self.log_noise = nn.Parameter(log_noise)
         else:
             self.register_buffer("log_noise", log_noise)
-        self.noise_median, self.noise_spread = math.log(start), noise_spread
+        self.noise_median = math.log(start)
+        self.noise_spread = noise_spread
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights."""
@@ -82,7 +89,8 @@ class FlatNetwork(nn.Module):
                 batch.scale * seen.sum(-1, dtype=f.dtype),
             )  # [K or 1, T], [T]
             squares = precision * residual.square().sum(-1)  # [K, T]
-            by_f, by_noise = residual.mul_(precision.unsqueeze(-1)).unsqueeze(2), 0.5 * (squares - n)
+            by_f = residual.mul_(precision.unsqueeze(-1)).unsqueeze(2)
+            by_noise = 0.5 * (squares - n)
             if not value:
                 return f.new_zeros(0), by_f, by_noise
             return -0.5 * (squares + n * (log_noise + math.log(2 * math.pi))).sum(1), by_f, by_noise
@@ -91,7 +99,9 @@ class FlatNetwork(nn.Module):
         of_label = log_p.gather(2, label)[:, :, 0] if value else None  # [K, T, B]
         by_f = log_p.exp_().neg_().scatter_add_(2, label, f.new_ones(1, 1, 1, 1).expand_as(label))
         by_f.mul_((batch.scale * seen.to(f.dtype)).unsqueeze(-2))
-        likelihood = f.new_zeros(0) if of_label is None else batch.scale * (of_label * seen).sum((1, 2))
+        likelihood = (
+            f.new_zeros(0) if of_label is None else batch.scale * (of_label * seen).sum((1, 2))
+        )
         return likelihood, by_f, f.new_zeros(0)
 
     def noise_prior_slope(self, log_noise: Tensor) -> Tensor:
@@ -120,10 +130,12 @@ class FlatNetwork(nn.Module):
         if self.target != "real":
             return Categorical(f)
         mu = f[..., 0]
-        return GaussianMixture(mu, (self.log_noise if log_noise is None else log_noise).exp().expand_as(mu))
+        return GaussianMixture(
+            mu, (self.log_noise if log_noise is None else log_noise).exp().expand_as(mu)
+        )
 
     def in_format(self, dtype: torch.dtype) -> Self:
-        """A copy whose weights and buffers are of another floating-point format, and take no gradients."""
+        """Copy with weights and buffers in another floating-point format, without gradients."""
         return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
     # ---- as a log-density over flat parameters ---------------------------------------------------------------------
@@ -141,18 +153,22 @@ class FlatNetwork(nn.Module):
 
     def _weights(self, theta: Tensor) -> Tensor:
         n = len(self.prior_std)
-        return theta if theta.shape[1] == n else theta[:, :n]  # a slice of everything would cost its gradient a copy
+        # a slice of everything would cost its gradient a copy
+        return theta if theta.shape[1] == n else theta[:, :n]
 
     def _noise_of(self, theta: Tensor) -> Tensor:
         own = theta[:, len(self.prior_std) :]
-        return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]  # [K, 1, T]
+        # [K, 1, T]
+        return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P] from the prior (log σ² at its initial value where its prior is flat)."""
         scale = self.prior_std
         if self.learns_noise:
             scale = torch.cat([scale, scale.new_full((self.n_tasks,), self.noise_spread or 0.0)])
-        noise = torch.randn(n, self.dim, generator=generator, dtype=scale.dtype, device=generator.device)
+        noise = torch.randn(
+            n, self.dim, generator=generator, dtype=scale.dtype, device=generator.device
+        )
         theta = scale * noise.to(scale.device)
         theta[:, len(self.prior_std) :] += self.noise_median
         return theta

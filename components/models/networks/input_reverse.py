@@ -12,7 +12,8 @@ from components.models.networks.activations import Bend
 
 def forward(x: Tensor, affine: Affine, layers: int, bend: Bend) -> tuple[Tensor, list[Tensor]]:
     """f = z_L [..., B, out] of z_l = h_{l−1} W_lᵀ + b_l, h_0 = x [..., B, in], and what the reverse reads of each bend."""
-    z, kept = affine(0, x), []
+    z = affine(0, x)
+    kept = []
     for layer in range(1, layers):
         h = bend.value(z)
         kept.append(z if bend.keeps else h)
@@ -20,7 +21,9 @@ def forward(x: Tensor, affine: Affine, layers: int, bend: Bend) -> tuple[Tensor,
     return z, kept
 
 
-def back(g: Tensor, weights: Sequence[Tensor], kept: Sequence[Tensor], bend: Bend, shared: bool) -> Tensor:
+def back(
+    g: Tensor, weights: Sequence[Tensor], kept: Sequence[Tensor], bend: Bend, shared: bool
+) -> Tensor:
     """∂/∂x = W_1ᵀ D_1 W_2ᵀ … D_{L−1} W_Lᵀ ∂/∂f, from the right, for g = ∂/∂f [..., B, out] and W_l [..., out, in].
 
     D_l = diag a'(z_l).  Of K networks that saw the same rows [B, in] (``shared``) it is the sum."""
@@ -28,5 +31,6 @@ def back(g: Tensor, weights: Sequence[Tensor], kept: Sequence[Tensor], bend: Ben
         g = g @ weight
         g = bend.derivative(g, own, g)
     if shared:
-        return g.transpose(0, 1).flatten(1) @ weights[0].flatten(0, 1)  # [B, K · out] [K · out, in]: one product of all
+        # [B, K · out] [K · out, in]: one product of all
+        return g.transpose(0, 1).flatten(1) @ weights[0].flatten(0, 1)
     return g @ weights[0]

@@ -1,4 +1,7 @@
-"""A network whose last layer is integrated out exactly: a log density over the parameters below it, and the noise."""
+"""Network with its last layer integrated out exactly.
+
+It gives a log density over the parameters below that layer, and the noise.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from components.contracts.sequences import Series
 
 
 class Layered(Protocol):
-    """What a network says of itself that its last layer can be integrated out by; θ as in ``FlatNetwork``."""
+    """Interface of a network that allows its last layer to be integrated out.
+
+    θ is as in ``FlatNetwork``.
+    """
 
     prior_std: Tensor  # [P]
     log_noise: Tensor  # [1]
@@ -45,17 +51,27 @@ class Regression:
 
 
 class LastLayerOut:
-    """log p(θ₋, y) = log ∫ p(θ, y) dw of one real-valued task: w [m] is the last layer, θ₋ [K, P − m] all but w.
+    """log p(θ₋, y) = log ∫ p(θ, y) dw of one real-valued task.
 
-    With Φ = [h(x), 1] [N, m] of the layers below and w ~ N(0, S), S diagonal:  y | θ₋ ~ N(0, σ²I + ΦSΦᵀ), of which
-    log N = −½ [‖y − Φŵ‖²/σ² + ŵᵀS⁻¹ŵ + (N − m) log σ² + log|B| + log|S| + N log 2π],  B = ΦᵀΦ + σ²S⁻¹,  ŵ = B⁻¹Φᵀy;
-    ∂/∂Φ = (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹,  ∂/∂ log σ² = ½ [‖y − Φŵ‖²/σ² − (N − m) − σ² tr(S⁻¹B⁻¹)];  w | θ₋, y ~ N(ŵ, σ²B⁻¹).
-    One factor of m × m serves all three.  Products of Φ are in float64: σ²S⁻¹ is lost beside ΦᵀΦ in float32.
+    w [m] is the last layer, θ₋ [K, P − m] all but w. Let Φ = [h(x), 1] [N, m] be the
+    outputs of the layers below and w ~ N(0, S), S diagonal:
 
-    Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10)."""
+        y | θ₋ ~ N(0, σ²I + ΦSΦᵀ),   w | θ₋, y ~ N(ŵ, σ²B⁻¹)
+        log N = −½ [‖y − Φŵ‖²/σ² + ŵᵀS⁻¹ŵ + (N − m) log σ²
+                    + log|B| + log|S| + N log 2π]
+        B = ΦᵀΦ + σ²S⁻¹,  ŵ = B⁻¹Φᵀy
+        ∂/∂Φ = (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹
+        ∂/∂ log σ² = ½ [‖y − Φŵ‖²/σ² − (N − m) − σ² tr(S⁻¹B⁻¹)]
+
+    One factor of m × m serves all three. Products of Φ are in float64: σ²S⁻¹ is lost next
+    to ΦᵀΦ in float32.
+
+    Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10).
+    """
 
     def __init__(self, network: Layered):
-        self.network, m = network, sum(network.pieces[-2:])
+        self.network = network
+        m = sum(network.pieces[-2:])
         self.below = len(network.prior_std) - m  # weights that stay
         self.scale = network.prior_std[self.below :].double()  # √S [m]
 
@@ -97,9 +113,12 @@ class LastLayerOut:
             features = self.network.features(below, batch.x)  # [K, N, m − 1]
         fit = self._regression(features.detach(), rest, batch)
         inverse = torch.cholesky_inverse(fit.factor)  # B⁻¹ [K, m, m]
-        left = torch.cat([(fit.residual / fit.variance[:, None])[..., None].to(rest), -fit.features.to(rest)], -1)
+        left = torch.cat(
+            [(fit.residual / fit.variance[:, None])[..., None].to(rest), -fit.features.to(rest)], -1
+        )
         right = torch.cat([fit.mean[:, None], inverse], 1)[..., :-1].to(rest)
-        (slope,) = torch.autograd.grad(features, below, left @ right)  # (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹ in one product
+        # (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹ in one product
+        (slope,) = torch.autograd.grad(features, below, left @ right)
         parts = [slope - rest[:, : self.below] / self.network.prior_std[: self.below] ** 2]
         if self.network.learns_noise:
             parts.append(self._noise_slope(fit, inverse, rest, batch).to(rest))
@@ -108,22 +127,38 @@ class LastLayerOut:
             density = (self.log_prior(rest) + self._evidence(fit, batch)).to(rest)
         return density, torch.cat(parts, 1)
 
-    def complete(self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator) -> Tensor:
+    def complete(
+        self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator
+    ) -> Tensor:
         """θ [K, P] with w drawn from p(w | θ₋, y)."""
         assert isinstance(batch, Batch)
         with torch.no_grad():
-            fit = self._regression(self.network.features(rest[:, : self.below], batch.x), rest, batch)
-            z = torch.randn(fit.mean.shape, generator=generator, device=generator.device, dtype=fit.mean.dtype)
-            z = torch.linalg.solve_triangular(fit.factor.mT, z.to(fit.mean)[..., None], upper=True)[..., 0]
+            fit = self._regression(
+                self.network.features(rest[:, : self.below], batch.x), rest, batch
+            )
+            z = torch.randn(
+                fit.mean.shape, generator=generator, device=generator.device, dtype=fit.mean.dtype
+            )
+            z = torch.linalg.solve_triangular(fit.factor.mT, z.to(fit.mean)[..., None], upper=True)[
+                ..., 0
+            ]
             w = fit.mean + fit.variance.sqrt()[:, None] * z  # L⁻ᵀz ~ N(0, B⁻¹)
         return torch.cat([rest[:, : self.below], w.to(rest), rest[:, self.below :]], 1)
 
     # ---- the regression of y on Φ ----------------------------------------------------------------------------------
     def _log_noise(self, rest: Tensor) -> Tensor:
-        return rest[:, self.below :] if self.network.learns_noise else self.network.log_noise.expand(len(rest), -1)
+        return (
+            rest[:, self.below :]
+            if self.network.learns_noise
+            else self.network.log_noise.expand(len(rest), -1)
+        )
 
     def _regression(self, features: Tensor, rest: Tensor, batch: Batch) -> Regression:
-        """Where B cannot be factored in floating point everything is NaN, so that no sampler takes such a state."""
+        """Regression of the labels on the features.
+
+        If B cannot be factored in floating point, everything is NaN, so that samplers reject
+        such a state.
+        """
         K, N, _ = features.shape
         phi = torch.cat([features, features.new_ones(K, N, 1)], -1).double()
         if not batch.mask.all():
@@ -138,14 +173,18 @@ class LastLayerOut:
 
     def _evidence(self, fit: Regression, batch: Batch) -> Tensor:
         """log N(y; 0, σ²I + ΦSΦᵀ) [K]."""
-        n, m = batch.mask.sum().double(), len(self.scale)
-        square = fit.residual.square().sum(1) / fit.variance + (fit.mean / self.scale).square().sum(1)
+        n = batch.mask.sum().double()
+        m = len(self.scale)
+        square = fit.residual.square().sum(1) / fit.variance + (fit.mean / self.scale).square().sum(
+            1
+        )
         log_det = 2 * (fit.factor.diagonal(dim1=1, dim2=2).log().sum(1) + self.scale.log().sum())
         return -0.5 * (square + log_det + (n - m) * fit.variance.log() + n * math.log(2 * math.pi))
 
     def _noise_slope(self, fit: Regression, inverse: Tensor, rest: Tensor, batch: Batch) -> Tensor:
         """∂ log p(θ₋, y) / ∂ log σ², [K, 1]."""
-        n, m = batch.mask.sum().double(), len(self.scale)
+        n = batch.mask.sum().double()
+        m = len(self.scale)
         spread = fit.variance * (inverse.diagonal(dim1=1, dim2=2) / self.scale**2).sum(1)
         slope = 0.5 * (fit.residual.square().sum(1) / fit.variance - (n - m) - spread)[:, None]
         return slope + self.network.noise_prior_slope(self._log_noise(rest))

@@ -53,13 +53,20 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     noise_spread: PositiveFloat | None
 
     def capabilities(self) -> frozenset[str]:
-        fixed, random = self.prior_std != "learned", self.biases == "random"
+        fixed = self.prior_std != "learned"
+        random = self.biases == "random"
         brought = {
             "dropout": self.dropout > 0,
             "penalised": fixed,
             "affine_layers": random,
             **dict.fromkeys(
-                ("log_joint", "theta_predictive", "training_start", "collapsible", "closed_form_score"),
+                (
+                    "log_joint",
+                    "theta_predictive",
+                    "training_start",
+                    "collapsible",
+                    "closed_form_score",
+                ),
                 fixed and random,
             ),
         }
@@ -78,7 +85,10 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
             noise_init=self.noise_init,
             noise_spread=self.noise_spread,
         )
-        learned, point = self.prior_std == "learned", self.biases == "point"
+        learned = self.prior_std == "learned"
+        point = self.biases == "point"
         if not learned and not point:
             return network
-        return EmpiricalBayesNetwork(network, point_biases=point, learned_prior=learned, prior_std=s)
+        return EmpiricalBayesNetwork(
+            network, point_biases=point, learned_prior=learned, prior_std=s
+        )

@@ -1,4 +1,7 @@
-"""A convolution that moves by more than one pixel, whose gradient in the image is a convolution too."""
+"""Strided convolution with a gradient in the image that is a convolution too.
+
+It moves by more than one pixel.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,15 @@ class _Strided(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
         ctx.save_for_backward(x, kernels)
         ctx.stride = stride
-        return F.conv2d(x, _channels_last(kernels), bias, stride=stride, padding=kernels.shape[-1] // 2)
+        return F.conv2d(
+            x, _channels_last(kernels), bias, stride=stride, padding=kernels.shape[-1] // 2
+        )
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (g,), (x, kernels) = gradients, ctx.saved_tensors
-        stride, padding = ctx.stride, kernels.shape[-1] // 2
+        stride = ctx.stride
+        padding = kernels.shape[-1] // 2
         to_image = to_kernels = to_bias = None
         if ctx.needs_input_grad[0]:
             to_image = image_gradient(g, kernels, x.shape[-2:], stride)
@@ -45,23 +51,30 @@ def convolve(x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
 
 
 def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int) -> Tensor:
-    """∂/∂x [B, in, H, W] of h = W ∗ x for ∂/∂h = g [B, out, H', W'], ``size`` = (H, W).
+    """Gradient ∂/∂x [B, in, H, W] of h = W ∗ x for ∂/∂h = g [B, out, H', W'].
 
-    x_{s q + r} was seen by h_{q + d} through W_u, u = r + p − s d, where 0 ≤ u < k: each of the s² phases r of the image is
-    an ordinary convolution of the small g, and all of them are one, whose channels are then laid out as pixels.
+    ``size`` = (H, W). x_{s q + r} was seen by h_{q + d} through W_u, u = r + p − s d, where
+    0 ≤ u < k: each of the s² phases r of the image is an ordinary convolution of the small
+    g. All of them are computed as one convolution, and its channels are then laid out as
+    pixels.
 
-    Source: Shi et al. (2016), section 3.2 (sub-pixel convolution)."""
+    Source: Shi et al. (2016), section 3.2 (sub-pixel convolution).
+    """
     inside, k = kernels.shape[1:3]
     p = k // 2
-    first, last = -((k - 1 - p) // stride), (stride - 1 + p) // stride  # of d
+    first = -((k - 1 - p) // stride)
+    last = (stride - 1 + p) // stride  # of d
     u = torch.arange(stride)[:, None] + p - stride * torch.arange(first, last + 1)  # [s, m]
-    u = torch.where((u >= 0) & (u < k), u, k).to(kernels.device)  # those that are none lie in a border of zeros
-    taps = F.pad(kernels, (0, 1, 0, 1))[:, :, u[:, None, :, None], u[None, :, None, :]]  # [out, in, s, s, m, m]
+    # those that are none lie in a border of zeros
+    u = torch.where((u >= 0) & (u < k), u, k).to(kernels.device)
+    # [out, in, s, s, m, m]
+    taps = F.pad(kernels, (0, 1, 0, 1))[:, :, u[:, None, :, None], u[None, :, None, :]]
     taps = taps.permute(2, 3, 1, 0, 4, 5).flatten(0, 2)  # [s² · in, out, m, m]
     reach = max(-first, last)
     phases = F.conv2d(g, _channels_last(taps), padding=reach)[..., reach + first :, reach + first :]
     phases = phases[..., : g.shape[-2], : g.shape[-1]].permute(0, 2, 3, 1)  # [B, H', W', s² · in]
-    pixels = phases.unflatten(3, (stride, stride, inside)).permute(0, 1, 3, 2, 4, 5)  # [B, H', s, W', s, in]
+    # [B, H', s, W', s, in]
+    pixels = phases.unflatten(3, (stride, stride, inside)).permute(0, 1, 3, 2, 4, 5)
     return pixels.flatten(3, 4).flatten(1, 2)[:, : size[0], : size[1]].permute(0, 3, 1, 2)
 
 

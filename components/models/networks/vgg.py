@@ -28,7 +28,8 @@ BLOCKS: dict[int, tuple[int, ...]] = {
     19: (2, 2, 4, 4, 4),
 }
 WIDEST = 8  # channels grow to so many times those of the first block
-MOMENTUM, EPS = 0.1, 1e-5  # of running statistics, and of the variance
+MOMENTUM = 0.1
+EPS = 1e-5  # of running statistics, and of the variance
 
 
 class VGGNetwork(Classifier):
@@ -39,7 +40,8 @@ class VGGNetwork(Classifier):
 
     def __init__(self, problem: Supervised, rng: Rng, depth: Depth, width: int, prior_std: float):
         super().__init__(problem, prior_std, dropout=0.0)
-        shape, x = problem.image_shape, problem.train.x
+        shape = problem.image_shape
+        x = problem.train.x
         if shape is None:
             raise Misfit(
                 f"model=vgg: the inputs of {problem.name} are no images; choose a dataset of images (dataset=fashion_mnist, "
@@ -53,7 +55,9 @@ class VGGNetwork(Classifier):
                 f"model.depth={depth}: {len(blocks)} poolings leave nothing of {height} × {width_of_image} pixels; use "
                 "model.depth=7"
             )
-        self.kernels, self.gains, self.shifts = nn.ParameterList(), nn.ParameterList(), nn.ParameterList()
+        self.kernels = nn.ParameterList()
+        self.gains = nn.ParameterList()
+        self.shifts = nn.ParameterList()
         self.ends: set[int] = set()  # convolutions behind which a pooling stands
         inside = colours
         for block, convolutions in enumerate(blocks):
@@ -79,10 +83,16 @@ class VGGNetwork(Classifier):
         return self.convolve(x, MOMENTUM)
 
     def convolve(self, x: Tensor, momentum: float) -> Tensor:
-        """Features [B, F]; as it learns, running statistics move by ``momentum`` towards those of the batch."""
+        """Features [B, F].
+
+        In training, running statistics move by ``momentum`` towards the statistics of the
+        batch.
+        """
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
         running = self.statistics()
-        for at, (kernel, gain, shift) in enumerate(zip(self.kernels, self.gains, self.shifts, strict=True)):
+        for at, (kernel, gain, shift) in enumerate(
+            zip(self.kernels, self.gains, self.shifts, strict=True)
+        ):
             h = F.conv2d(h, kernel, padding=1)
             mean, var = running[2 * at : 2 * at + 2]
             h = torch.relu(F.batch_norm(h, mean, var, gain, shift, self.training, momentum, EPS))
@@ -97,9 +107,10 @@ class VGGNetwork(Classifier):
 
     @torch.no_grad()
     def gather(self, batches: Sequence[Tensor]) -> None:
-        """Running statistics become the means, over the batches, of those of each batch.
+        """Set the running statistics to the means, over the batches, of each batch's statistics.
 
-        Source: Izmailov et al. (2018), section 3.2 (batch normalisation)."""
+        Source: Izmailov et al. (2018), section 3.2 (batch normalisation).
+        """
         was = self.training
         self.train()
         for k, x in enumerate(batches):
@@ -109,21 +120,29 @@ class VGGNetwork(Classifier):
 
 @register("model", "vgg")
 class VGG(Model[Supervised, VGGNetwork]):
-    """VGG with batch normalisation: blocks of 3 × 3 convolutions, ever more channels, a pooling behind each block.
+    """VGG with batch normalisation: blocks of 3 × 3 convolutions, each followed by pooling.
 
-        h ← relu(γ (W ∗ h − m)/√(v + 10⁻⁵) + β)      m, v of each channel: of the batch as it learns, running means of those
-                                                     (momentum 0.1) as it predicts
-        h ← largest of 2 × 2 behind each block,  f = V h + c,  θ ~ N(0, s²) independently, softmax(f_t)
+    The number of channels grows from block to block.
 
-    h_0 = (x − m_0)/s_0, mean and standard deviation of each colour over training pixels: inputs keep the dataset's units.
-    Blocks hold 2, 2, 4, 4, 4 convolutions (depth 19) of w, 2w, 4w, 8w, 8w channels, w = ``width``; depth 7 is a small one of
-    2, 2, 2.  Of the three affine layers of the original the last alone is kept, as is usual for 32 × 32 pixels: the others
-    saw 7 × 7.  Running statistics are buffers, which checkpoints keep.  x [B, D] -> f [B, T, C].
+        h ← relu(γ (W ∗ h − m)/√(v + 10⁻⁵) + β)
+            m, v of each channel: of the batch in training, running means of those
+            (momentum 0.1) in prediction
+        h ← largest of 2 × 2 behind each block,  f = V h + c,
+        θ ~ N(0, s²) independently, softmax(f_t)
+
+    h_0 = (x − m_0)/s_0, mean and standard deviation of each colour over training pixels:
+    inputs keep the dataset's units. Blocks hold 2, 2, 4, 4, 4 convolutions (depth 19) of w,
+    2w, 4w, 8w, 8w channels, w = ``width``; depth 7 is a small one of 2, 2, 2. Only the last
+    of the three affine layers of the original is kept, as is usual for 32 × 32 pixels: the
+    others saw 7 × 7. Running statistics are buffers, which checkpoints keep. x [B, D] -> f
+    [B, T, C].
 
     Raises:
         Misfit: the inputs are no images, or pooling would leave nothing of them.
 
-    Source: Simonyan and Zisserman (2015), Table 1; Ioffe and Szegedy (2015), Algorithms 1 and 2; Gallego (2021), 1.3.4."""
+    Source: Simonyan and Zisserman (2015), Table 1; Ioffe and Szegedy (2015), Algorithms 1
+    and 2; Gallego (2021), 1.3.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     wants: ClassVar[dict[str, str]] = {"images": "reads images"}

@@ -1,4 +1,4 @@
-"""A network whose training, and whose chains, begin at weights that it was given."""
+"""Network with given weights as the starting point of its training and its chains."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ class BegunNetwork(FeedForward):
 
 
 class BegunDenseNetwork(BegunNetwork, DenseNetwork):
-    """The same of affine layers alone, with their gradient in closed form."""
+    """``BegunNetwork`` of affine layers only, with their gradient in closed form."""
 
 
-def init_copies(start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator) -> Tensor:
+def init_copies(
+    start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator
+) -> Tensor:
     """n copies of a row [P], noise of standard deviation ``spread`` on the first ``moved`` of its numbers, [n, P]."""
     theta = start.repeat(n, 1)
     if spread:

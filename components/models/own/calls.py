@@ -51,7 +51,10 @@ def modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None
 
 @contextmanager
 def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
-    """What layers draw from PyTorch's global stream is a function of a stream of the run; the global one is not moved."""
+    """Make draws of layers from PyTorch's global stream a function of a stream of the run.
+
+    The global stream is left unchanged.
+    """
     if generator is None:
         yield
         return

@@ -16,8 +16,10 @@ from components.trouble import Doubtful, Misfit
 
 ROWS = 16  # training rows that it is examined with
 AGREES = 1e-4  # relative difference of outputs that is no difference, in either precision
-JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)  # standard deviations of noise on parameters under which it is examined
-FEWEST = 2  # of these that have to give numbers, or nothing is said of outputs that merely lie in [0, 1]
+# standard deviations of noise on parameters under which it is examined
+JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)
+# of these that have to give numbers, or nothing is said of outputs that merely lie in [0, 1]
+FEWEST = 2
 SLACK = 1e-3  # by which a probability may lie outside of [0, 1]
 
 Answer = Callable[[Tensor], Tensor]  # x [B, D] -> outputs [B, ...]
@@ -40,7 +42,8 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
 
     Raises:
         Misfit: they do not."""
-    rows, half = x.clone(), max(1, len(x) // 2)
+    rows = x.clone()
+    half = max(1, len(x) // 2)
     with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
         first = answer(rows)
         if not torch.equal(rows, x):
@@ -53,7 +56,10 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
                 f"{where}: gives two answers to the same rows: its forward draws random numbers (as F.dropout does unless it "
                 "is given training=self.training), or remembers; drop units by layers of nn.Dropout"
             )
-        if not all(_agree(values[-half:], first[:half]) for values in _answers_among_others(answer, x, half)):
+        if not all(
+            _agree(values[-half:], first[:half])
+            for values in _answers_among_others(answer, x, half)
+        ):
             raise Misfit(
                 f"{where}: answers a row by the other rows of its batch (statistics of the batch, such as x - x.mean(0) or "
                 "batch normalisation with track_running_stats=False); keep statistics of the training rows as buffers"
@@ -61,8 +67,11 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
 
 
 def _answers_among_others(answer: Answer, x: Tensor, count: int) -> Iterator[Tensor]:
-    """Answers to batches that end with the first ``count`` rows of x [N, D]: alone, after other rows, after rows beyond all
-    of these."""
+    """Answers to batches that end with the first ``count`` rows of x [N, D].
+
+    The batches hold only these rows, other rows before them, and rows outside the range of
+    x before them.
+    """
     span = x.amax() - x.amin() + 1
     yield answer(x[:count].clone())
     yield answer(torch.cat([x[count:], x[:count]]))
@@ -73,11 +82,14 @@ def _answers_among_others(answer: Answer, x: Tensor, count: int) -> Iterator[Ten
 
 
 def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str) -> None:
-    """Warns of what acts in training alone and is no layer of dropout or batch normalisation: it never acts here.
+    """Warn of training-only behaviour other than dropout and batch normalisation layers.
+
+    Such behaviour never acts here.
 
     Args:
-        module: a copy, whose mode is changed.
-        answer: what this copy answers."""
+        module: a copy; its mode is changed.
+        answer: the answers of this copy.
+    """
     with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
         predicted = answer(x.clone())
         module.train()
@@ -101,10 +113,14 @@ def _agree(a: Tensor, b: Tensor) -> bool:
 
 
 def check_finite(values: Tensor, where: str, n_classes: int) -> None:
-    """Outputs [B, T, C] are numbers; those of several classes may be −∞, of a class that is impossible, but not all of them.
+    """Check that the outputs [B, T, C] are numbers.
+
+    Outputs of several classes may be −∞, for a class that is impossible, but not all of
+    them.
 
     Raises:
-        Misfit: they are not."""
+        Misfit: they are not.
+    """
     possible = values.isfinite() | (values.isneginf() if n_classes > 1 else False)
     bad = ~possible.flatten(1).all(1) | (~values.isfinite()).all(-1).any(-1)
     if bool(bad.any()):
@@ -115,7 +131,9 @@ def check_finite(values: Tensor, where: str, n_classes: int) -> None:
         )
 
 
-def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs | None, where: str, key: str) -> None:
+def check_outputs(
+    answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs | None, where: str, key: str
+) -> None:
     """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something else.
 
     What looks like probabilities has to do so under other parameters too: logits of small weights may lie in [0, 1] by chance.
@@ -150,7 +168,9 @@ def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs |
             look = "in [0, 1]"
         if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
             return
-        if any(other != look for other in tried if not (look == "in [0, 1]" and other == "sums to one")):
+        if any(
+            other != look for other in tried if not (look == "in [0, 1]" and other == "sums to one")
+        ):
             return
     meant = "log_probabilities" if look == "below zero" else "probabilities"
     mend = f"set {key}={meant}, or leave the last softmax or sigmoid out"
@@ -177,9 +197,11 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
 
     Raises:
         Misfit: they do not."""
-    low, high = {"logits": (-torch.inf, torch.inf), "probabilities": (0, 1), "log_probabilities": (-torch.inf, 0)}[
-        outputs
-    ]
+    low, high = {
+        "logits": (-torch.inf, torch.inf),
+        "probabilities": (0, 1),
+        "log_probabilities": (-torch.inf, 0),
+    }[outputs]
     outside = values[(values < low - SLACK) | (values > high + SLACK)]
     if len(outside):
         raise Misfit(
@@ -189,8 +211,10 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
 
 
 def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
-    """What keeps the outputs from being trained: a gradient in the parameters that is not finite where training begins, or zero
-    everywhere; None: nothing."""
+    """Reason why the outputs cannot be trained, or None.
+
+    The gradient in the parameters is not finite where training begins, or zero everywhere.
+    """
     nothing = (
         "its outputs do not depend on its parameters in a way that can be followed, so that nothing is learnt; leave "
         "torch.no_grad, detach and rounding out of forward, or take inference=fixed"
@@ -206,7 +230,9 @@ def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
                 continue
             if not values.requires_grad:
                 return nothing
-            weights = torch.randn(values.shape, generator=generator, dtype=values.dtype).to(values.device)
+            weights = torch.randn(values.shape, generator=generator, dtype=values.dtype).to(
+                values.device
+            )
             (gradient,) = torch.autograd.grad((weights * values).sum(), leaf, allow_unused=True)
         if gradient is None:
             continue
@@ -220,11 +246,14 @@ def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
     return nothing
 
 
-def check_followed(answer: AnswerAt, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str) -> None:
-    """An attacker that follows the gradient in the inputs finds one.
+def check_followed(
+    answer: AnswerAt, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str
+) -> None:
+    """Check that an attacker that follows the gradient in the inputs finds one.
 
     Raises:
-        Misfit: there is none."""
+        Misfit: there is no gradient.
+    """
     if not isinstance(attacker, Evasion) or not attacker.follows_gradient:
         return
     with torch.enable_grad():

@@ -72,7 +72,8 @@ class Module(Model[Supervised, ModuleNetwork]):
     outputs: Outputs | None
 
     def build(self, problem: Supervised, rng: Rng) -> ModuleNetwork:
-        where, like = f"model.class_path={self.class_path}", problem.train.x
+        where = f"model.class_path={self.class_path}"
+        like = problem.train.x
         cls = import_object("model.class_path", self.class_path)
         tensors = None if self.path is None else read_weights(Path(self.path), self.prefix)
 
@@ -86,9 +87,17 @@ class Module(Model[Supervised, ModuleNetwork]):
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):
-                raise Misfit(f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one")
-            if lazy := [name for name, p in module.named_parameters() if isinstance(p, UninitializedParameter)]:
-                raise Misfit(f"{where}: {lazy[0]} is of a lazy layer, of no size yet; give the layer its sizes")
+                raise Misfit(
+                    f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one"
+                )
+            if lazy := [
+                name
+                for name, p in module.named_parameters()
+                if isinstance(p, UninitializedParameter)
+            ]:
+                raise Misfit(
+                    f"{where}: {lazy[0]} is of a lazy layer, of no size yet; give the layer its sizes"
+                )
             module = module.to(like)
             if tensors is not None:
                 fill_network(

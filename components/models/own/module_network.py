@@ -62,11 +62,14 @@ class ModuleNetwork(FlatNetwork):
         outputs: Outputs | None = None,
     ):
         if outputs is not None and problem.target == "real":
-            raise Misfit(f"{KEY}={outputs}: {problem.name} has real labels and no classes; leave it out")
+            raise Misfit(
+                f"{KEY}={outputs}: {problem.name} has real labels and no classes; leave it out"
+            )
         module = made(seed)
         named = dict(module.named_parameters(remove_duplicate=False))
         first: dict[int, str] = {}
-        self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}  # tied ones have one place in θ
+        # tied ones have one place in θ
+        self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}
         own = {name: p.detach() for name, p in named.items() if self_names[name] == name}
         if not own:
             raise Misfit(f"{where}: has no parameters; register them in its __init__")
@@ -74,19 +77,25 @@ class ModuleNetwork(FlatNetwork):
         theta = torch.cat([p.flatten() for p in own.values()])
         dropout = max((layer.p for layer in drops), default=0.0)
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
-        self.where, self.inputs, self.spread = where, inputs, spread
-        self.made, self.given = made, given  # given: by a file, which all begin at
+        self.where = where
+        self.inputs = inputs
+        self.spread = spread
+        self.made = made
+        self.given = given  # given: by a file, which all begin at
         self.meaning: Outputs = outputs or "logits"
         self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
         self.places = self_names
         self.shapes = {name: tuple(p.shape) for name, p in own.items()}
         self.pieces = [p.numel() for p in own.values()]
-        shown, rows = problem.train.x[:ROWS_TRIED], spaced_rows(problem.train.x)
+        shown = problem.train.x[:ROWS_TRIED]
+        rows = spaced_rows(problem.train.x)
         module.eval()
         probe = copy.deepcopy(module)
         with reraise_user_error(where):
             check_rows(lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where)
-            check_training_mode(probe, lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where)
+            check_training_mode(
+                probe, lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where
+            )
         with torch.no_grad():
             self.net = without_parameters(module)
             for p in dict.fromkeys(named.values()):
@@ -100,7 +109,9 @@ class ModuleNetwork(FlatNetwork):
                 "keep no copies, and draw nothing but by layers of dropout"
             )
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
-        check_finite(self._answers(self.start, rows), where, self.n_outputs if self.target != "real" else 1)
+        check_finite(
+            self._answers(self.start, rows), where, self.n_outputs if self.target != "real" else 1
+        )
         if self.target != "real":
             check_outputs(self._answers, self.start, rows, outputs, where, KEY)
         check_followed(self._answers, self.start, rows, problem.attacker, where)
@@ -116,13 +127,19 @@ class ModuleNetwork(FlatNetwork):
         if self.inputs == "flat":
             return x
         if self.image_shape is None:
-            raise Misfit("model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat")
-        return x.unflatten(-1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape)
+            raise Misfit(
+                "model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat"
+            )
+        return x.unflatten(
+            -1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape
+        )
 
     def _shape_outputs(self, out: object, x: Tensor) -> Tensor:
-        """What it answers to x [B, D] as [B, T, C], in the format of x; one number for each binary label as [B, T, 1].
+        """Outputs at x [B, D] as [B, T, C], in the format of x.
 
-        Dimensions of size one may lie between or be left out, as ``squeeze`` does."""
+        With one number for each binary label, the shape is [B, T, 1]. Dimensions of size one
+        may lie between or be left out, as ``squeeze`` does.
+        """
         shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
         if isinstance(out, Tensor) and out.is_floating_point():
             sizes = [size for size in out.shape if size != 1]
@@ -134,14 +151,20 @@ class ModuleNetwork(FlatNetwork):
         raise Misfit(
             f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
-            + (" of floating-point numbers" if isinstance(out, Tensor) and not out.is_floating_point() else "")
+            + (
+                " of floating-point numbers"
+                if isinstance(out, Tensor) and not out.is_floating_point()
+                else ""
+            )
         )
 
     def at(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [B, T, C] with weights θ [P].
 
         Raises:
-            Misfit: its gradient in θ is asked for, and there is none; or outputs are not what they were said to be."""
+            Misfit: its gradient in θ is requested and does not exist; or the outputs are not
+                what was declared.
+        """
         if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
             raise Misfit(f"{self.where}: {self.training_fault}")
         values = self._answers(theta, x)
@@ -152,16 +175,23 @@ class ModuleNetwork(FlatNetwork):
         return to_logits(values, self.meaning)
 
     def _answers(self, theta: Tensor, x: Tensor) -> Tensor:
-        """What the module itself answers with weights θ [P], [B, T, C] or [B, T, 1]."""
+        """Answers of the module itself with weights θ [P], [B, T, C] or [B, T, 1]."""
         parts = theta.split(self.pieces)
-        own = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        own = {
+            name: part.view(shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
         with reraise_user_error(self.where), forgetting(self.net):
             out = functional_call(
-                self.net, {name: own[first] for name, first in self.places.items()}, (self._as_seen(x),)
+                self.net,
+                {name: own[first] for name, first in self.places.items()},
+                (self._as_seen(x),),
             )
         return self._shape_outputs(out, x)
 
-    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor:
         """f [B, T, C] of its own weights; with ``passes`` = S, S dropout passes [S, B, T, C]."""
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
@@ -173,16 +203,22 @@ class ModuleNetwork(FlatNetwork):
         """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B, D]."""
         each = x.unbind() if x.ndim == 3 else [x] * len(theta)
         with modes(self.net, False, False):
-            return torch.stack([self.at(row, own) for row, own in zip(self._weights(theta), each, strict=True)])
+            return torch.stack(
+                [self.at(row, own) for row, own in zip(self._weights(theta), each, strict=True)]
+            )
 
     # ---- where training begins -------------------------------------------------------------------------------------
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ [n, P'] of n modules made anew, or about the weights of the file."""
+        """θ [n, P'] of n newly constructed modules, or around the weights of the file."""
         if self.given:
             theta = init_copies(self.start, len(self.start), self.spread, n, generator)
         else:
-            seeds = torch.randint(2**31, (n,), generator=generator, device=generator.device).tolist()
-            theta = torch.stack([self._parameter_vector(self.made(seed)) for seed in seeds]).to(self.start)
+            seeds = torch.randint(
+                2**31, (n,), generator=generator, device=generator.device
+            ).tolist()
+            theta = torch.stack([self._parameter_vector(self.made(seed)) for seed in seeds]).to(
+                self.start
+            )
         log_noise = theta.new_full((n, self.dim - len(self.prior_std)), self.noise_median)
         return torch.cat([theta, log_noise], 1)
 
@@ -209,16 +245,24 @@ class ModuleNetwork(FlatNetwork):
 
     # ---- batch normalisation ---------------------------------------------------------------------------------------
     def _normalisations(self) -> list[_BatchNorm]:
-        return [layer for layer in self.net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+        return [
+            layer
+            for layer in self.net.modules()
+            if isinstance(layer, _BatchNorm) and layer.track_running_stats
+        ]
 
     def statistics(self) -> list[Tensor]:
         """Running means and variances, layer after layer: the buffers themselves."""
-        return [buffer for layer in self._normalisations() for buffer in (layer.running_mean, layer.running_var)
-                if buffer is not None]  # fmt: skip
+        return [
+            buffer
+            for layer in self._normalisations()
+            for buffer in (layer.running_mean, layer.running_var)
+            if buffer is not None
+        ]
 
     @torch.no_grad()
     def gather(self, batches: Sequence[Tensor]) -> None:
-        """Running statistics become the means, over the batches, of those of each batch."""
+        """Set the running statistics to the means, over the batches, of each batch's statistics."""
         layers = self._normalisations()
         momenta = [layer.momentum for layer in layers]
         for layer in layers:

@@ -16,22 +16,39 @@ Shape = tuple[int, ...]
 
 
 def flatten_parameters(
-    network: FeedForward, tensors: Mapping[str, Tensor], layers: Sequence[str] | None, where: str, binary: bool
+    network: FeedForward,
+    tensors: Mapping[str, Tensor],
+    layers: Sequence[str] | None,
+    where: str,
+    binary: bool,
 ) -> Tensor:
-    """θ [P] of ``network`` from weights [out, in] or [out, in, k, k] and biases [out] of as many layers.
+    """θ [P] of ``network`` from the weights and biases of as many layers.
 
-    ``layers`` are what their names begin with, in order; None: layers are told apart by their shapes, and those of one shape
-    by the numbers in their names.  ``binary``: the last may have one output for each label, its log odds.
+    Weights are [out, in] or [out, in, k, k], biases [out].
+
+    Args:
+        layers: prefixes of their names, in order; None: layers are distinguished by their
+            shapes, and layers of one shape by the numbers in their names.
+        binary: the last layer may have one output for each label, its log odds.
 
     Raises:
-        Misfit: tensors are missing, of no use or of another shape, or names do not tell which layer comes first."""
+        Misfit: tensors are missing, of no use or of another shape, or names do not tell
+            which layer comes first.
+    """
     shapes = _expected_shapes(network)
-    there = [name.removesuffix(".weight") for name, value in tensors.items()
-             if name.endswith(".weight") and value.ndim > 1]  # fmt: skip
+    there = [
+        name.removesuffix(".weight")
+        for name, value in tensors.items()
+        if name.endswith(".weight") and value.ndim > 1
+    ]
     if layers is None:
-        layers = _in_order(shapes, {name: tuple(tensors[f"{name}.weight"].shape) for name in there}, where)
+        layers = _in_order(
+            shapes, {name: tuple(tensors[f"{name}.weight"].shape) for name in there}, where
+        )
     if len(layers) != len(shapes):
-        found = " → ".join(str(list(tensors[f"{name}.weight"].shape)) for name in sorted(there, key=_natural))
+        found = " → ".join(
+            str(list(tensors[f"{name}.weight"].shape)) for name in sorted(there, key=_natural)
+        )
         raise Misfit(
             f"{where}: {len(layers)} layers of weights ({found}), the network has {len(shapes)} "
             f"({' → '.join(str(list(shape)) for shape in shapes)}); set model.network's widths or channels"
@@ -43,7 +60,9 @@ def flatten_parameters(
         head = dict(list(asked.items())[-2:])
         tensors = with_both_classes(head, tensors)
     if said := misfits(asked, tensors):
-        raise Misfit(f"{where}: {said}; set model.network to the one that was saved, or name its file")
+        raise Misfit(
+            f"{where}: {said}; set model.network to the one that was saved, or name its file"
+        )
     return torch.cat([tensors[name].flatten().to(network.theta) for name in asked])
 
 
@@ -52,15 +71,21 @@ def _expected_shapes(network: FeedForward) -> list[Shape]:
     if network.front is None:
         return list(network.shapes)
     k = network.front.kernel
-    convolutions: list[Shape] = [(out, inside // k**2, k, k) for out, inside in network.shapes[: network.first]]
+    convolutions: list[Shape] = [
+        (out, inside // k**2, k, k) for out, inside in network.shapes[: network.first]
+    ]
     return [*convolutions, *network.shapes[network.first :]]
 
 
 def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[str]:
-    """Layers in the order of the network's; those whose shape it has not come last, and the caller complains about them."""
+    """Layer names in the order of the network's layers.
+
+    Layers with a shape that the network lacks come last, and the caller reports them.
+    """
     left = sorted(there, key=_natural)
     numbered = {re.sub(r"\d+", "#", name) for name in left}
-    if len(numbered) == 1:  # fc1, fc2, fc3: the numbers say it, and what does not fit can be named by its place
+    # fc1, fc2, fc3: the numbers say it, and what does not fit can be named by its place
+    if len(numbered) == 1:
         return left
     order: list[str] = []
     for shape in shapes:

@@ -17,7 +17,12 @@ from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.models.own.begun import BegunDenseNetwork, BegunNetwork
 from components.models.own.ordinary_layers import flatten_parameters
-from components.models.own.weights_file import fill_network, read_weights, unwrap_names, with_both_classes
+from components.models.own.weights_file import (
+    fill_network,
+    read_weights,
+    unwrap_names,
+    with_both_classes,
+)
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -26,26 +31,30 @@ MEND = "set model.network to the one that was saved, or name its file"
 
 @register("model", "state_dict")
 class StateDict(Model[Supervised, Network]):
-    """A network of this project with the weights of a file: a victim as it is, or where training begins.
+    """A network of this project with weights from a file: a fixed victim, or a training start.
 
-    The file is of safetensors, or one that ``torch.save`` wrote of tensors alone; nothing in it is run.  Its tensors have the
-    names that the network's own have (a file of one that was trained here), or those that PyTorch's layers give them, weights
-    [out, in] or [out, in, k, k] and biases [out] of every layer of an mlp or a cnn:
+    The file is a safetensors file, or one that ``torch.save`` wrote and that holds only
+    tensors; nothing in it is run. Its tensors have the names of the network's own tensors
+    (a file of one that was trained here), or the names that PyTorch's layers give them:
+    weights [out, in] or [out, in, k, k] and biases [out] of every layer of an mlp or a cnn.
 
         θ = (W_1, b_1, …, W_L, b_L),  f(x) = W_L a(… a(W_1 x + b_1) …) + b_L
 
-    A last layer of one output a task is taken for log odds of binary labels.  inference=fixed leaves θ as it is.  Methods that
-    train begin at it, samplers and ensembles at θ + s z, z ~ N(0, I).  The file's SHA-256 is part of what a run is: another
-    file is another run.  x [B, D] -> f [B, T, C].
+    A last layer of one output per task is read as log odds of binary labels.
+    inference=fixed leaves θ as it is. Methods that train begin at it, samplers and
+    ensembles at θ + s z, z ~ N(0, I). The file's SHA-256 is part of the identity of a run:
+    another file is another run. x [B, D] -> f [B, T, C].
 
     Raises:
-        DamagedFile: the file is none of the two.
+        DamagedFile: the file is neither of the two.
         Misfit: tensors are missing, of no use, of another shape or not finite.
 
-    Source: Paszke et al. (2019)."""
+    Source: Paszke et al. (2019).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary", "tokens"})  # its network says which
+    # its network says which
+    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary", "tokens"})
     offers: ClassVar[frozenset[str]] = frozenset({"network"})
     offers_where: ClassVar[dict[str, str]] = {
         "penalised": "network=mlp",
@@ -73,7 +82,9 @@ class StateDict(Model[Supervised, Network]):
     @model_validator(mode="after")
     def _holds_a_network(self) -> StateDict:
         if "network" not in self.network.capabilities() or self.network.reads:
-            raise ValueError(f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg")
+            raise ValueError(
+                f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg"
+            )
         return self
 
     def capabilities(self) -> frozenset[str]:
@@ -94,10 +105,14 @@ class StateDict(Model[Supervised, Network]):
             fill_network(network, tensors, where, MEND)
         else:
             self._take(network, tensors, where, problem.target == "binary")
-        return (BegunDenseNetwork if isinstance(network, DenseNetwork) else BegunNetwork)(network, self.spread)
+        return (BegunDenseNetwork if isinstance(network, DenseNetwork) else BegunNetwork)(
+            network, self.spread
+        )
 
     @torch.no_grad()
-    def _take(self, network: FeedForward, tensors: dict[str, Tensor], where: str, binary: bool) -> None:
+    def _take(
+        self, network: FeedForward, tensors: dict[str, Tensor], where: str, binary: bool
+    ) -> None:
         """The weights of PyTorch's own layers, and what the pixels are standardised by."""
         network.theta.copy_(flatten_parameters(network, tensors, self.layers, where, binary))
         if network.front is not None and self.pixels == "raw":

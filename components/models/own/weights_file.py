@@ -1,4 +1,7 @@
-"""Tensors from a file of the user's own, and their places in a network: whatever does not fit is named."""
+"""Tensors from a user's file, and their places in a network.
+
+All tensors that do not fit are named.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +18,45 @@ from components.trouble import DamagedFile, Doubtful, Misfit
 
 MOST_NAMED = 3  # tensors of each sort in a complaint
 # Where training loops put the weights beside other things: taken where one of these is there, whatever else is.
-HOLDERS = frozenset({"state_dict", "model_state_dict", "net", "model", "network", "weights", "model_state"})
+HOLDERS = frozenset(
+    {"state_dict", "model_state_dict", "net", "model", "network", "weights", "model_state"}
+)
 DEEPEST = 3  # mappings inside each other that are looked through
 
 
 def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or of one that ``torch.save`` wrote, whose names begin with ``prefix``, by the rest of
-    their names.  Tensors and containers of them alone are unpickled.  Where weights lie beside other things, they are those
-    under one of ``HOLDERS``, or the only ones; of several, ``prefix`` names the mapping.
+    """Tensors of a weights file with names that begin with ``prefix``.
+
+    They are keyed by the rest of their names. The file is a safetensors file, or one that
+    ``torch.save`` wrote. Only tensors and containers of them are unpickled. If the file
+    also holds other things, the weights are the entry under one of ``HOLDERS``, or the only
+    weights; of several, ``prefix`` names the mapping.
 
     Raises:
         DamagedFile: it is no such file.
-        Misfit: it holds something else, no such names, several sets of weights, or numbers that are not finite."""
-    found = _safetensors(path) if path.suffix == ".safetensors" else _nested_weights(_torch_saved(path), path, prefix)
+        Misfit: it holds something else, no such names, several sets of weights, or numbers
+            that are not finite.
+    """
+    found = (
+        _safetensors(path)
+        if path.suffix == ".safetensors"
+        else _nested_weights(_torch_saved(path), path, prefix)
+    )
     every = {name: value for name, value in found.items() if isinstance(value, Tensor)}
     if other := [name for name in found if name not in every]:
         raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
-    tensors = {name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)}
+    tensors = {
+        name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)
+    }
     if not tensors:
-        raise Misfit(f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(found))}")
+        raise Misfit(
+            f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(found))}"
+        )
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
     if wrong:
-        raise Misfit(f"model.path={path}: {_join_names(wrong)} hold numbers that are not finite; save the weights anew")
+        raise Misfit(
+            f"model.path={path}: {_join_names(wrong)} hold numbers that are not finite; save the weights anew"
+        )
     return tensors
 
 
@@ -56,17 +76,22 @@ def _torch_saved(path: Path) -> Mapping[str, object]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # other bytes lead the unpickler anywhere
-        raise _damaged_file_error(path, "file of tensors alone", error, "torch.save(net.state_dict(), …)") from None
+        raise _damaged_file_error(
+            path, "file of tensors alone", error, "torch.save(net.state_dict(), …)"
+        ) from None
     if not isinstance(found, Mapping) or not found:
         raise Misfit(f"model.path={path}: holds no tensors by name; save net.state_dict()")
     return found
 
 
 def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[str, object]:
-    """The weights that lie under a key of what a training loop saved; what has none below it as it is.
+    """Weights under a key of a file that a training loop saved.
+
+    A file without nested weights is returned unchanged.
 
     Raises:
-        Misfit: there are several, and neither their keys nor ``prefix`` say which."""
+        Misfit: there are several, and neither their keys nor ``prefix`` say which.
+    """
     groups = dict(_groups(found, ""))
     if not groups:
         return found
@@ -75,7 +100,9 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
     likely = [key for key in groups if key in HOLDERS] or list(groups)
     if len(likely) > 1:
         ways = " or ".join(f"model.prefix={key}." for key in likely[:MOST_NAMED])
-        raise Misfit(f"model.path={path}: holds several sets of weights, {_join_names(likely)}; choose one, {ways}")
+        raise Misfit(
+            f"model.path={path}: holds several sets of weights, {_join_names(likely)}; choose one, {ways}"
+        )
     if others := [key for key in groups if key != likely[0]]:
         warnings.warn(
             Doubtful(
@@ -88,7 +115,7 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
 
 
 def _groups(found: Mapping[Any, object], key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Mappings of names to tensors alone that lie below a mapping, and the keys that lead there, joined by dots."""
+    """Mappings of names to tensors only, nested in a mapping, and their keys joined by dots."""
     if key.count(".") >= DEEPEST or not all(
         isinstance(name, str) for name in found
     ):  # optimizers number their parameters
@@ -125,7 +152,7 @@ def _join_names(names: list[str]) -> str:
 
 
 def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -> str:
-    """What does not fit, in words: tensors that are missing, that are of no use, and that have another shape; "": nothing."""
+    """Message about missing tensors, unused tensors and wrong shapes; "" if everything fits."""
     missing = [name for name in asked if name not in found]
     extra = [name for name in found if name not in asked]
     shapes = [
@@ -141,27 +168,37 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
     return "; ".join(part for part in said if part)
 
 
-def with_both_classes(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Of a head with one output f_t for each binary label, log odds, the head with logits (0, f_t): softmax(0, f)_1 = σ(f).
+def with_both_classes(
+    asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Replace a head of log odds, one output f_t per binary label, by logits (0, f_t).
 
-    A head is the one layer that has half the outputs that are asked for; there is none: the tensors as they are."""
+    softmax(0, f)_1 = σ(f). A head is the only layer that has half the required outputs;
+    without one, the tensors are returned unchanged.
+    """
     halves = [
         name
         for name, shape in asked.items()
-        if name in found and found[name].ndim and (2 * len(found[name]), *found[name].shape[1:]) == shape
+        if name in found
+        and found[name].ndim
+        and (2 * len(found[name]), *found[name].shape[1:]) == shape
     ]
     if len({name.rpartition(".")[0] for name in halves}) != 1:
         return dict(found)
-    both = {name: torch.stack([torch.zeros_like(found[name]), found[name]], 1).flatten(0, 1) for name in halves}
+    both = {
+        name: torch.stack([torch.zeros_like(found[name]), found[name]], 1).flatten(0, 1)
+        for name in halves
+    }
     return {**found, **both}
 
 
 @torch.no_grad()
 def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, mend: str) -> None:
-    """Gives a network the tensors of its own names.
+    """Load the tensors into a network that has the same names.
 
     Raises:
-        Misfit: they are not those of the network."""
+        Misfit: they are not the tensors of the network.
+    """
     own = network.state_dict()
     tensors = unwrap_names(own, tensors)
     if said := misfits({name: tuple(value.shape) for name, value in own.items()}, tensors):

@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 
 
 def exact_misfit(posterior: str, target: Target) -> tuple[str, str] | None:
-    """``labels_misfit`` of a model whose posterior can be exact: that of real labels alone is."""
-    return ("posterior=exact", "posterior=sparse") if posterior == "exact" and target != "real" else None
+    """``labels_misfit`` of a model with an optional exact posterior, which needs real labels."""
+    return (
+        ("posterior=exact", "posterior=sparse")
+        if posterior == "exact" and target != "real"
+        else None
+    )
 
 
 class StationarySettings(BaseModel):
-    """Fields of igp and cgp alone: their covariance function."""
+    """Fields of igp and cgp only: their covariance function."""
 
-    kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential; Boustati (2021), A.1.2: matern52
+    # matern12 | matern32 | matern52 | squared_exponential; Boustati (2021), A.1.2: matern52
+    kernel: Shape
     # initial lengthscale, in units of the (standardised) inputs; > 0; Boustati (2021), A.1.2: 10
     lengthscale: PositiveFloat
     variance: PositiveFloat
@@ -51,7 +56,8 @@ class ShallowGPSettings(BaseModel):
     n_inducing: PositiveInt
     # sparse: initial inducing inputs: rows (random training rows, the task's own first) | kmeans
     inducing: Literal["rows", "kmeans"]
-    link: Literal["probit", "logit"]  # binary labels: P(y = 1) is Φ(f) (probit) or 1/(1 + e⁻ᶠ) (logit)
+    # binary labels: P(y = 1) is Φ(f) (probit) or 1/(1 + e⁻ᶠ) (logit)
+    link: Literal["probit", "logit"]
     quadrature_nodes: PositiveInt  # binary labels: Gauss–Hermite nodes; integer ≥ 1
     # added to the diagonal of K (exact; beside the noise) or of K_zz (sparse) before a Cholesky, in squared units of
     # the labels; > 0
@@ -68,20 +74,28 @@ def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.G
         from sklearn.cluster import KMeans  # slow to import
 
         seed = seed_from(generator)
-        return torch.as_tensor(KMeans(n, n_init=1, random_state=seed).fit(own.cpu().double()).cluster_centers_).to(own)
+        return torch.as_tensor(
+            KMeans(n, n_init=1, random_state=seed).fit(own.cpu().double()).cluster_centers_
+        ).to(own)
     return torch.cat([shuffle(own), shuffle(others)])[:n]
 
 
 def _inducing(
-    settings: ShallowGPSettings, problem: Supervised, labels: Labels, per_task: bool, generator: torch.Generator
+    settings: ShallowGPSettings,
+    problem: Supervised,
+    labels: Labels,
+    per_task: bool,
+    generator: torch.Generator,
 ) -> Inducing:
     """``n_inducing`` (at most N) points for each task, or as many in all, dealt to the tasks in turn."""
-    batch, T = problem.train, problem.n_tasks
+    batch = problem.train
+    T = problem.n_tasks
     M = min(settings.n_inducing, problem.n if per_task else labels.total)
     counts = [M if per_task else M // T + (t < M % T) for t in range(T)]
     seen = batch.mask.T
     z = [
-        _inputs(batch.x[seen[t]], batch.x[~seen[t]], counts[t], settings.inducing, generator) for t in range(T)
+        _inputs(batch.x[seen[t]], batch.x[~seen[t]], counts[t], settings.inducing, generator)
+        for t in range(T)
     ]  # [M_t, D]
     task = [torch.full((len(part),), t, device=part.device) for t, part in enumerate(z)]
     if per_task:
@@ -92,22 +106,30 @@ def _inducing(
 def build_shallow_gp(
     settings: ShallowGPSettings, problem: Supervised, covariance: Covariance, rng: Rng
 ) -> ExactGP | SparseGP:
-    """The exact or the sparse Gaussian process of a problem's training labels; an exact one that takes long warns (``Costly``).
+    """Exact or sparse Gaussian process of a problem's training labels.
+
+    A slow exact one warns (``Costly``).
 
     Raises:
-        Misfit: an exact posterior is asked for of labels that have none, or whose matrices do not fit in memory.
+        Misfit: an exact posterior is requested for labels that have none, or with matrices
+            that do not fit in memory.
     """
-    labels, x = group_by_task(problem.train), problem.train.x
-    mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), make_likelihood(settings, problem)
+    labels = group_by_task(problem.train)
+    x = problem.train.x
+    mean = MeanFunction(settings.mean, problem.n_tasks, x)
+    likelihood = make_likelihood(settings, problem)
     last = (settings.noise_variance, settings.hyperprior, settings.jitter)
     independent = covariance.independent
     if settings.posterior == "sparse":
         inducing = _inducing(settings, problem, labels, independent, rng.init)
         return SparseGP(mean, covariance, likelihood, inducing, *last)
     if not isinstance(likelihood, GaussianLabels):
-        raise Misfit(f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse")
+        raise Misfit(
+            f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
+        )
     labels = labels if independent else labels.together()
-    key, instead = "model.posterior=exact", "model.posterior=sparse"
+    key = "model.posterior=exact"
+    instead = "model.posterior=sparse"
     refuse_if_too_large(labels, key, instead)
     gp = ExactGP(mean, covariance, likelihood, labels, *last)
     tell_what_it_takes(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)

@@ -9,7 +9,12 @@ from pydantic import PositiveInt
 from components.contracts.problems import Target
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, StationarySettings, build_shallow_gp, exact_misfit
+from components.models.shallow_gp.build import (
+    ShallowGPSettings,
+    StationarySettings,
+    build_shallow_gp,
+    exact_misfit,
+)
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import CoregionalisedCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -30,7 +35,9 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    )
     offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     ard: Literal["none", "shared"]

@@ -1,4 +1,7 @@
-"""Exact Gaussian-process regression on all labels at once: log marginal likelihood with its gradient by hand."""
+"""Exact Gaussian-process regression: log marginal likelihood with a hand-written gradient.
+
+All labels enter together.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ class _LogGaussian(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Conditioned:
-    """What predictions need of the training labels."""
+    """Quantities of the training labels that predictions need."""
 
     L: Tensor  # [G, n, n], L Lᵀ = K + Σ
     beta: Tensor  # [G, n], L⁻¹ (y − m)
@@ -64,8 +67,10 @@ class Conditioned:
 class ExactGP(nn.Module):
     """y = f_t(x) + N(0, σ_t²), f ~ GP: the bound is the log marginal likelihood itself.
 
-    log p(y) = −½ (y − m)ᵀ (K + Σ)⁻¹ (y − m) − ½ log|K + Σ| − ½ N log 2π, summed over groups of labels whose covariance
-    is 0.  A padded place has a unit diagonal, no covariance and no residual, so it adds nothing.
+        log p(y) = −½ (y − m)ᵀ (K + Σ)⁻¹ (y − m) − ½ log|K + Σ| − ½ N log 2π
+
+    It is summed over groups of labels; the covariance between groups is 0. A padded place
+    has a unit diagonal, no covariance and no residual, so it adds nothing.
 
     Source: Rasmussen and Williams (2006), eqs. (2.23) to (2.30) and (5.8), (5.9).
     """
@@ -81,15 +86,22 @@ class ExactGP(nn.Module):
         jitter: float,
     ):
         super().__init__()
-        self.mean, self.covariance, self.likelihood = mean, covariance, likelihood
-        self.labels, self.hyperprior, self.jitter = labels, hyperprior, jitter
+        self.mean = mean
+        self.covariance = covariance
+        self.likelihood = likelihood
+        self.labels = labels
+        self.hyperprior = hyperprior
+        self.jitter = jitter
         self.log_initial_noise = math.log(noise_variance)
         self._conditioned: tuple[Tensor, Conditioned] | None = None
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
     def _system(self, labels: Labels) -> tuple[Tensor, Tensor, Tensor]:
         """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of labels."""
-        x, y, task, mask = labels.x, labels.y, labels.task, labels.mask
+        x = labels.x
+        y = labels.y
+        task = labels.task
+        mask = labels.mask
         K = self.covariance.matrix(x, task, x, task)
         diagonal = self.likelihood.noise_variance[task]
         residual = y - self.mean(x, task)
@@ -108,7 +120,10 @@ class ExactGP(nn.Module):
         return log_density.sum() - 0.5 * math.log(2 * math.pi) * labels.total, jitter
 
     def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
-        """log p(y) of all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
+        """log p(y) of all training labels, in nats, plus the log hyper-prior if there is one.
+
+        The batch has no effect on it.
+        """
         marginal, jitter = self.log_marginal(self.labels)
         terms = {"elbo": marginal, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}
         if self.hyperprior is not None:
@@ -119,7 +134,11 @@ class ExactGP(nn.Module):
     def log_hyperprior(self, scale: float) -> Tensor:
         """Log density of the hyper-parameters: scales log-normal around their initial values, the others normal around 0."""
         noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
-        return self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale) - 0.5 * noise.square().sum()
+        return (
+            self.covariance.log_hyperprior(scale)
+            + self.mean.log_hyperprior(scale)
+            - 0.5 * noise.square().sum()
+        )
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     @torch.no_grad()
@@ -135,7 +154,9 @@ class ExactGP(nn.Module):
         """The same for any labels."""
         K, diagonal, residual = self._system(labels)
         L, _ = _factor(K, diagonal, self.jitter)
-        return Conditioned(L, torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0])
+        return Conditioned(
+            L, torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
+        )
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
@@ -158,7 +179,8 @@ class ExactGP(nn.Module):
     def _marginals(self, known: Conditioned, labels: Labels, x: Tensor) -> tuple[Tensor, Tensor]:
         """Means and variances of f at x given labels [1, T, B, 1]."""
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
-        K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]  # [T, n, B]
+        # [T, n, B]
+        K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]
         A = torch.linalg.solve_triangular(known.L, K, upper=False)  # L⁻¹ K_x*
         mean = (A * known.beta[..., None]).sum(-2) + self.mean(points, tasks)  # eq. (2.25)  [T, B]
         variance = self.covariance.variance(points, tasks) - A.square().sum(-2)  # eq. (2.26)

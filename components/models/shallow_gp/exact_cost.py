@@ -1,4 +1,7 @@
-"""What an exact Gaussian process costs, told before it is paid: memory ∝ N², time ∝ N³ in the labels of a group."""
+"""Cost of an exact Gaussian process, estimated in advance.
+
+Memory is ∝ N², time ∝ N³ in the labels of a group.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,15 @@ def _of(labels: Labels) -> str:
     return f"exact on {labels.total:,} labels, matrices of {told if groups == 1 else f'{groups} × {told}'}"
 
 
-def refuse_if_too_large(labels: Labels, key: str, instead: str, by_task: Labels | None = None) -> None:
+def refuse_if_too_large(
+    labels: Labels, key: str, instead: str, by_task: Labels | None = None
+) -> None:
     """To be called before any of its matrices is made; ``by_task``: the same labels as ``model.top=independent`` has them.
 
     Raises:
         Misfit: they would not fit in the memory that is free; the message says what would."""
-    size, room = _size(labels), room_for(labels.x.device)
+    size = _size(labels)
+    room = room_for(labels.x.device)
     if room is None or size <= room:
         return
     mends = [instead]
@@ -52,7 +58,7 @@ def refuse_if_too_large(labels: Labels, key: str, instead: str, by_task: Labels 
 
 
 def _seconds(work: Callable[[], Tensor]) -> float:
-    """Of the second of two times; its result is waited for."""
+    """Duration of the second of two calls, including the wait for its result."""
     for _ in range(2):
         began = time.perf_counter()
         work().item()
@@ -60,9 +66,12 @@ def _seconds(work: Callable[[], Tensor]) -> float:
 
 
 def seconds_of(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tensor]) -> float:
-    """Of one bound of these labels and its gradient, from that of ``PROBE`` labels of each group.
+    """Estimated seconds for one bound of these labels and its gradient.
 
-    t(n) ≈ c(p) (n/p)³ + (t(p) − c(p)) (n/p)², c(p) that of a Cholesky factor and an inverse, the rest the kernel's entries."""
+    The estimate extrapolates the time for ``PROBE`` labels of each group:
+    t(n) ≈ c(p) (n/p)³ + (t(p) − c(p)) (n/p)². c(p) is the time of a Cholesky factor and an
+    inverse; the rest is the time of the kernel's entries.
+    """
     groups, n = labels.mask.shape
     p = min(n, PROBE)
     few = Labels(labels.x[:, :p], labels.y[:, :p], labels.task[:, :p], labels.mask[:, :p])
@@ -75,7 +84,8 @@ def seconds_of(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tens
         gradients = torch.autograd.grad(bound(few), list(module.parameters()), allow_unused=True)
         return torch.stack([g.sum() for g in gradients if g is not None]).sum()
 
-    cubic, all_of_it = _seconds(factorise), _seconds(whole)
+    cubic = _seconds(factorise)
+    all_of_it = _seconds(whole)
     return cubic * (n / p) ** 3 + max(all_of_it - cubic, 0.0) * (n / p) ** 2
 
 
@@ -88,7 +98,9 @@ def tell_what_it_takes(
     groups, n = labels.mask.shape
     if groups * n**3 < WORTH_A_PROBE:
         return
-    size, room, seconds = _size(labels), room_for(labels.x.device), seconds_of(module, labels, bound)
+    size = _size(labels)
+    room = room_for(labels.x.device)
+    seconds = seconds_of(module, labels, bound)
     if seconds < LONG and (room is None or 2 * size < room):
         return
     free = "" if room is None else f" ({room / GIB:,.1f} are free)"

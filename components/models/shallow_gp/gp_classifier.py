@@ -63,7 +63,9 @@ class GPClassifier(Model[Supervised, SparseGP]):
         # class labels have no observation noise: what stands for it here is never read
         settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **given)
         ard: Literal["own", "none"] = "own" if self.ard else "none"
-        covariance = IndependentCovariance(self.kernel, ard, lengthscale, self.variance, problem.n_tasks, x)
+        covariance = IndependentCovariance(
+            self.kernel, ard, lengthscale, self.variance, problem.n_tasks, x
+        )
         module = build_shallow_gp(settings, problem, covariance, rng)
         assert isinstance(module, SparseGP)
         return module

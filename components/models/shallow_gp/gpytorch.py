@@ -21,24 +21,31 @@ from components.trouble import Misfit
 
 @register("model", "gpytorch")
 class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
-    """A Gaussian process of the user's own: a class derived from GPyTorch's ``ExactGP`` or ``ApproximateGP``.
+    """A user's Gaussian process, derived from GPyTorch's ``ExactGP`` or ``ApproximateGP``.
 
-    It is made as GPyTorch's documents make it: ``GP(train_x, train_y, likelihood, **arguments)`` of an ``ExactGP``, real labels
-    of one task, whose bound is log p(y); ``GP(inducing_points, **arguments)`` of an ``ApproximateGP``, any labels, minibatches,
-    whose inducing points begin at training rows drawn from the seed:
+    It is constructed as GPyTorch's documentation shows.
+    ``GP(train_x, train_y, likelihood, **arguments)`` constructs an ``ExactGP``: real labels
+    of one task, with the bound log p(y). ``GP(inducing_points, **arguments)`` constructs an
+    ``ApproximateGP``: any labels, minibatches, and inducing points that begin at training
+    rows drawn from the seed:
 
-        ELBO = N/B Σ_b E_q[log p(y_b|f_b)] − KL[q(u) ‖ p(u)] + log p(hyper-parameters), where it registers priors
+        ELBO = N/B Σ_b E_q[log p(y_b|f_b)] − KL[q(u) ‖ p(u)]
+               + log p(hyper-parameters), where it registers priors
 
-    Likelihoods are those of model=gpytorch_gp, which needs no class for a kernel alone.  The class is code: its module must be
-    among ``plugins`` too.  x [B, D], y [B, T].
+    Likelihoods are the likelihoods of model=gpytorch_gp, which needs no class for a kernel
+    only. The class is code: its module must be among ``plugins`` too. x [B, D], y [B, T].
 
     Raises:
-        Misfit: there is no such class, it is neither, raises or gives another number of functions, or labels do not fit it.
+        Misfit: there is no such class, it is neither, raises or gives another number of
+            functions, or labels do not fit it.
 
-    Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018)."""
+    Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    )
     imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
 
     class_path: Place
@@ -49,7 +56,8 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     quadrature_nodes: PositiveInt
 
     def build(self, problem: Supervised, rng: Rng) -> UserExactGP | UserSparseGP:
-        where, given = f"model.class_path={self.class_path}", self.arguments or {}
+        where = f"model.class_path={self.class_path}"
+        given = self.arguments or {}
         cls = import_object("model.class_path", self.class_path)
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
             raise Misfit(f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP")
@@ -59,20 +67,25 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
             if issubclass(cls, ExactGP):
                 return self._exact(cls, given, problem, where)
             x = problem.train.x
-            rows = torch.randperm(len(x), generator=rng.init, device=rng.init.device)[: self.n_inducing]
+            rows = torch.randperm(len(x), generator=rng.init, device=rng.init.device)[
+                : self.n_inducing
+            ]
             gp = cls(x[rows.to(x.device)].clone(), **given).to(x)
             module = UserSparseGP(gp, make_likelihood(self, problem), problem.n_tasks, where)
             module.marginals(x[:2])
             return module
 
-    def _exact(self, cls: type[ExactGP], given: dict[str, Any], problem: Supervised, where: str) -> UserExactGP:
+    def _exact(
+        self, cls: type[ExactGP], given: dict[str, Any], problem: Supervised, where: str
+    ) -> UserExactGP:
         if problem.target != "real" or problem.n_tasks > 1:
             what = f"{problem.n_tasks} tasks" if problem.n_tasks > 1 else f"{problem.target} labels"
             raise Misfit(
                 f"{where}: an ExactGP has real labels of one task, {problem.name} has {what}; use an ApproximateGP"
             )
         seen = problem.train.mask[:, 0]
-        x, y = problem.train.x[seen], problem.train.y[seen, 0]
+        x = problem.train.x[seen]
+        y = problem.train.y[seen, 0]
         likelihood = GaussianLikelihood().to(x)
         likelihood.noise = self.noise_variance
         return UserExactGP(cls(x, y, likelihood, **given).to(x), where)

@@ -1,4 +1,4 @@
-"""Gaussian processes, one for each task, whose kernel is GPyTorch's or a user's own."""
+"""Gaussian processes, one for each task, with a kernel of GPyTorch or of the user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    )
     offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     kernel: str

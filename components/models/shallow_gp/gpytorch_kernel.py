@@ -31,16 +31,19 @@ def _kernel_classes() -> dict[str, type[Kernel]]:
 
 
 def _arguments(cls: type[Kernel]) -> set[str]:
-    """What its constructor takes, by itself or for those it is derived from."""
-    own = (vars(c)["__init__"] for c in cls.__mro__ if issubclass(c, Kernel) and "__init__" in vars(c))
+    """Names of the arguments of the class's constructor and of its base classes' constructors."""
+    own = (
+        vars(c)["__init__"] for c in cls.__mro__ if issubclass(c, Kernel) and "__init__" in vars(c)
+    )
     return {name for constructor in own for name in inspect.signature(constructor).parameters}
 
 
 def parse_kernel(text: str, n_inputs: int) -> Kernel:
-    """The kernel that a text stands for: names of classes, called with literals or kernels, joined by + and *.
+    """Kernel described by a text of class names, called with literals or kernels.
 
-    Keywords that no constructor takes are hyper-parameters, and where they start: ``RBFKernel(lengthscale=2.0)``.  ``D``
-    stands for the number of inputs.  Nothing is evaluated: a text can name kernels, numbers and strings alone.
+    The parts are joined by + and *. Keywords that no constructor takes are initial values
+    of hyper-parameters: ``RBFKernel(lengthscale=2.0)``. ``D`` denotes the number of inputs.
+    Nothing is evaluated: a text can name only kernels, numbers and strings.
 
     Raises:
         Misfit: it is no such text, names no kernel, or GPyTorch refuses the arguments.
@@ -60,12 +63,14 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
         name = call.func.id
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            mend = f"did you mean {near[0]}?" if near else "a kernel of your own is found once plugins=[…] imports it"
+            mend = (
+                f"did you mean {near[0]}?"
+                if near
+                else "a kernel of your own is found once plugins=[…] imports it"
+            )
             raise Misfit(f"{KEY}={text}: no kernel {name}; {mend}")
-        positional, options = (
-            [argument(a) for a in call.args],
-            {k.arg: argument(k.value) for k in call.keywords if k.arg},
-        )
+        positional = [argument(a) for a in call.args]
+        options = {k.arg: argument(k.value) for k in call.keywords if k.arg}
         starts = options.keys() - _arguments(known[name])
         try:
             made = known[name](*positional, **{k: v for k, v in options.items() if k not in starts})
@@ -81,7 +86,9 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
         try:
             return ast.literal_eval(node)
         except ValueError:
-            raise Misfit(f"{KEY}={text}: {ast.unparse(node)} is neither a kernel nor a literal") from None
+            raise Misfit(
+                f"{KEY}={text}: {ast.unparse(node)} is neither a kernel nor a literal"
+            ) from None
 
     try:
         tree = ast.parse(text, mode="eval").body
@@ -110,7 +117,8 @@ class GPyTorchCovariance(nn.Module):
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points of the same task, [T, n, m]."""
-        x, z = x.expand(self.n_tasks, -1, -1), z.expand(self.n_tasks, -1, -1)
+        x = x.expand(self.n_tasks, -1, -1)
+        z = z.expand(self.n_tasks, -1, -1)
         return torch.stack([k(a, b).to_dense() for k, a, b in zip(self.kernels, x, z, strict=True)])
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:

@@ -7,7 +7,12 @@ from typing import ClassVar
 from components.contracts.problems import Target
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, StationarySettings, build_shallow_gp, exact_misfit
+from components.models.shallow_gp.build import (
+    ShallowGPSettings,
+    StationarySettings,
+    build_shallow_gp,
+    exact_misfit,
+)
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import ARD, IndependentCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -28,7 +33,9 @@ class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    )
     offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     ard: ARD

@@ -36,16 +36,22 @@ class Labels:
     def together(self) -> Labels:
         """The observed labels in one group, without padding: [1, N]."""
         return Labels(
-            self.x[self.mask][None], self.y[self.mask][None], self.task[self.mask][None], self.mask[self.mask][None]
+            self.x[self.mask][None],
+            self.y[self.mask][None],
+            self.task[self.mask][None],
+            self.mask[self.mask][None],
         )
 
 
 def group_by_task(batch: Batch) -> Labels:
     """One group for each task, padded to the longest: G = T."""
     layout = Layout.of(batch.mask, batch.x.dtype)
-    T, n = layout.n_tasks, layout.n_rows
+    T = layout.n_tasks
+    n = layout.n_rows
     x = batch.x.expand(T, -1, -1) if layout.rows is None else batch.x[layout.rows]  # [T, n, D]
-    mask = torch.ones_like(x[..., 0], dtype=torch.bool) if layout.weight is None else layout.weight > 0
+    mask = (
+        torch.ones_like(x[..., 0], dtype=torch.bool) if layout.weight is None else layout.weight > 0
+    )
     y = layout.labels(batch.y)
     # Where a label is missing it may be anything, NaN included, and 0 · NaN is no mask.
     y = torch.where(mask, y, torch.zeros_like(y))

@@ -47,7 +47,9 @@ class MeanFunction(nn.Module):
 
     def __init__(self, form: Mean, n_tasks: int, like: Tensor):
         super().__init__()
-        self.weight = nn.Parameter(like.new_zeros(n_tasks, like.shape[-1])) if form == "linear" else None
+        self.weight = (
+            nn.Parameter(like.new_zeros(n_tasks, like.shape[-1])) if form == "linear" else None
+        )
         self.bias = nn.Parameter(like.new_zeros(n_tasks)) if form != "zero" else None
 
     def forward(self, x: Tensor, task: Tensor) -> Tensor | float:
@@ -79,9 +81,19 @@ class IndependentCovariance(nn.Module):
 
     independent: ClassVar[bool] = True
 
-    def __init__(self, shape: Shape, ard: ARD, lengthscale: float, variance: float, n_tasks: int, like: Tensor):
+    def __init__(
+        self,
+        shape: Shape,
+        ard: ARD,
+        lengthscale: float,
+        variance: float,
+        n_tasks: int,
+        like: Tensor,
+    ):
         super().__init__()
-        self.shape, self.n_tasks, self.initial = shape, n_tasks, (lengthscale, variance)
+        self.shape = shape
+        self.n_tasks = n_tasks
+        self.initial = (lengthscale, variance)
         size = (1 if ard == "shared" else n_tasks, 1 if ard == "none" else like.shape[-1])
         self.log_lengthscale = nn.Parameter(like.new_full(size, math.log(lengthscale)))
         self.log_variance = nn.Parameter(like.new_full((n_tasks,), math.log(variance)))
@@ -99,7 +111,9 @@ class IndependentCovariance(nn.Module):
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
         lengthscale, variance = self.initial
-        return _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_variance, variance, scale)
+        return _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(
+            self.log_variance, variance, scale
+        )
 
 
 class CoregionalisedCovariance(nn.Module):
@@ -123,8 +137,12 @@ class CoregionalisedCovariance(nn.Module):
         generator: torch.Generator,
     ):
         super().__init__()
-        self.shape, self.n_tasks, self.initial = shape, n_tasks, (lengthscale, variance)
-        self.log_lengthscale = nn.Parameter(like.new_full((1, like.shape[-1] if ard else 1), math.log(lengthscale)))
+        self.shape = shape
+        self.n_tasks = n_tasks
+        self.initial = (lengthscale, variance)
+        self.log_lengthscale = nn.Parameter(
+            like.new_full((1, like.shape[-1] if ard else 1), math.log(lengthscale))
+        )
         draw = torch.randn(n_tasks, rank, generator=generator, dtype=like.dtype).to(like.device)
         self.W = nn.Parameter(draw * math.sqrt(variance / (2 * rank)))
         self.log_kappa = nn.Parameter(like.new_full((n_tasks,), math.log(variance / 2)))
@@ -141,7 +159,9 @@ class CoregionalisedCovariance(nn.Module):
         coefficient = (left @ self.coregionalisation) @ right.mT  # B_tt' [G, n, m]
         z = z.expand(max(x.shape[0], z.shape[0]), -1, -1)
         unit = coefficient.new_ones(z.shape[0])
-        return coefficient * kernel(x, z, self.log_lengthscale.exp().expand(z.shape[0], -1), unit, self.shape)
+        return coefficient * kernel(
+            x, z, self.log_lengthscale.exp().expand(z.shape[0], -1), unit, self.shape
+        )
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
         """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
@@ -152,5 +172,7 @@ class CoregionalisedCovariance(nn.Module):
         lengthscale, variance = self.initial
         W = -self.W.square().sum() * self.W.shape[1] / variance
         return (
-            W + _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_kappa, variance / 2, scale)
+            W
+            + _log_normal(self.log_lengthscale, lengthscale, scale)
+            + _log_normal(self.log_kappa, variance / 2, scale)
         )

@@ -48,8 +48,11 @@ class SparseGP(nn.Module):
         jitter: float,
     ):
         super().__init__()
-        self.mean, self.covariance, self.likelihood = mean, covariance, likelihood
-        self.hyperprior, self.jitter = hyperprior, jitter
+        self.mean = mean
+        self.covariance = covariance
+        self.likelihood = likelihood
+        self.hyperprior = hyperprior
+        self.jitter = jitter
         self.log_initial_noise = math.log(noise_variance)
         G, M, _ = inducing.z.shape
         self.inducing = nn.Parameter(inducing.z.clone())
@@ -61,8 +64,11 @@ class SparseGP(nn.Module):
     # ---- the bound ---------------------------------------------------------------------------------------------------
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
         """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]); the jitter used."""
-        Z, z_task = self.inducing, self.inducing_task
-        L, jitter = jittered_cholesky(self.covariance.matrix(Z, z_task, Z, z_task), self.jitter, "K_zz")
+        Z = self.inducing
+        z_task = self.inducing_task
+        L, jitter = jittered_cholesky(
+            self.covariance.matrix(Z, z_task, Z, z_task), self.jitter, "K_zz"
+        )
         A = triangular_inverse(L) @ self.covariance.matrix(Z, z_task, x, task)  # [T, M, n]
         mean = (self.q_mean @ A).mT + _column(self.mean(x, task))  # [T, n, C]
         CA = self.q_tril.tril().mT @ A[:, None]  # [T, C, M, n]
@@ -85,7 +91,9 @@ class SparseGP(nn.Module):
         labels = group_by_task(batch)
         mean, variance, jitter = self.marginals(labels.x, labels.task)
         expected = self.likelihood.expected_log_prob(labels.y, mean, variance, noise)  # [S, T, n]
-        log_likelihood = torch.where(labels.mask, expected, 0.0).sum() * (batch.scale / expected.shape[0])
+        log_likelihood = torch.where(labels.mask, expected, 0.0).sum() * (
+            batch.scale / expected.shape[0]
+        )
         kl = kl_whitened(self.q_mean, self.q_tril.tril())
         terms = {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
         if self.hyperprior is not None:
@@ -108,7 +116,9 @@ class SparseGP(nn.Module):
         mean, variance, _ = self.marginals(points, tasks)
         noise = None
         if self.likelihood.samples_f:
-            noise = torch.randn((n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device)
+            noise = torch.randn(
+                (n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device
+            )
         return self.likelihood.predictive(mean, variance, noise)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
@@ -118,7 +128,7 @@ class SparseGP(nn.Module):
 
     # ---- what inference asks for -------------------------------------------------------------------------------------
     def layers(self) -> dict[str, SparseGP]:
-        """The only layer whose q(v) natural gradients can follow: this one."""
+        """The only layer with a q(v) that natural gradients can follow: this one."""
         return {"top": self}
 
     def hyperparameters(self) -> list[nn.Parameter]:

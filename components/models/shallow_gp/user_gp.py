@@ -22,12 +22,15 @@ from components.trouble import Misfit, NumericalTrouble
 
 @contextmanager
 def exactly(where: str, whose: object = None) -> Iterator[None]:
-    """By Cholesky factors, never by conjugate gradients, which draw probes from PyTorch's global stream and are not exact;
-    ``whose`` is the code of the user that runs in here.
+    """Context in which GPyTorch uses Cholesky factors, never conjugate gradients.
+
+    Conjugate gradients draw probes from PyTorch's global stream and are not exact. The
+    second argument is the user's code that runs in the context.
 
     Raises:
         NumericalTrouble: a covariance has no Cholesky factor.
-        Misfit: the user's own code raised."""
+        Misfit: the user's own code raised.
+    """
     with ExitStack() as stack:
         stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
         try:
@@ -36,14 +39,18 @@ def exactly(where: str, whose: object = None) -> Iterator[None]:
         except Misfit as error:
             if isinstance(error.__cause__, NotPSDError | NanError):
                 raise NumericalTrouble(
-                    f"{where}: a covariance has no Cholesky factor", "raise the noise, or lower inference.lr"
+                    f"{where}: a covariance has no Cholesky factor",
+                    "raise the noise, or lower inference.lr",
                 ) from error
             raise
 
 
 def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
     """Σ log p of the hyper-parameters that the user gave priors to, []."""
-    found = [prior.log_prob(closure(owner)).sum() for _, owner, prior, closure, _ in module.named_priors()]
+    found = [
+        prior.log_prob(closure(owner)).sum()
+        for _, owner, prior, closure, _ in module.named_priors()
+    ]
     return torch.stack(found).sum() if found else like.new_zeros(())
 
 
@@ -52,21 +59,31 @@ class UserExactGP(nn.Module):
 
     def __init__(self, gp: gpytorch.models.ExactGP, where: str):
         super().__init__()
-        self.gp, self.where = gp, where
+        self.gp = gp
+        self.where = where
         self._seen: Tensor | None = None  # hyper-parameters that GPyTorch's caches are of
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> None:
         """None: nothing is sampled."""
 
     def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
-        """log p(y) of all training labels, whatever the batch, and the log priors that there are; in nats."""
+        """log p(y) of all training labels, in nats, and the log priors that there are.
+
+        The batch has no effect on it.
+        """
         self.gp.train()
         with exactly(self.where):
             (x,), y = self.gp.train_inputs, self.gp.train_targets
             marginal = self.gp.likelihood(self.gp(x)).log_prob(y)
             priors = log_priors(self.gp, marginal)
-        terms = {"elbo": marginal + priors, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}
-        return terms | ({"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {})
+        terms = {
+            "elbo": marginal + priors,
+            "log_likelihood": marginal,
+            "kl": torch.zeros_like(marginal),
+        }
+        return terms | (
+            {"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {}
+        )
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) at x [B, D] in closed form: S = 1; differentiable in x."""
@@ -76,7 +93,9 @@ class UserExactGP(nn.Module):
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f at every row of x [B, D] by itself."""
         mean, variance, noise = self._marginals(x)
-        eps = torch.randn(n, *mean.shape[1:], generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+        eps = torch.randn(
+            n, *mean.shape[1:], generator=generator, dtype=x.dtype, device=generator.device
+        ).to(x.device)
         f = mean + variance.sqrt() * eps
         return GaussianMixture(f, noise.expand_as(f))
 
@@ -109,9 +128,14 @@ class UserSparseGP(nn.Module):
 
     Source: Hensman, Matthews and Ghahramani (2015)."""
 
-    def __init__(self, gp: gpytorch.models.ApproximateGP, likelihood: Likelihood, n_tasks: int, where: str):
+    def __init__(
+        self, gp: gpytorch.models.ApproximateGP, likelihood: Likelihood, n_tasks: int, where: str
+    ):
         super().__init__()
-        self.gp, self.likelihood, self.n_tasks, self.where = gp, likelihood, n_tasks, where
+        self.gp = gp
+        self.likelihood = likelihood
+        self.n_tasks = n_tasks
+        self.where = where
 
     def marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Means and variances of q(f) at x [B, D], [1, T, B, C] each."""
@@ -119,7 +143,9 @@ class UserSparseGP(nn.Module):
         if not isinstance(q, MultivariateNormal):
             raise Misfit(f"{self.where}: gives {type(q).__name__}, must give a MultivariateNormal")
         several = isinstance(q, MultitaskMultivariateNormal)
-        T, C, B = self.n_tasks, self.likelihood.outputs, len(x)
+        T = self.n_tasks
+        C = self.likelihood.outputs
+        B = len(x)
         out = []
         for value in (q.mean, q.variance):
             value = value.mT if several else value
@@ -131,7 +157,9 @@ class UserSparseGP(nn.Module):
             out.append(value.reshape(T, C, B).mT[None])
         return out[0], out[1]
 
-    def _normal(self, B: int, n_samples: int, generator: torch.Generator, like: Tensor) -> Tensor | None:
+    def _normal(
+        self, B: int, n_samples: int, generator: torch.Generator, like: Tensor
+    ) -> Tensor | None:
         if not self.likelihood.samples_f:
             return None
         shape = (n_samples, self.n_tasks, B, self.likelihood.outputs)
@@ -150,9 +178,13 @@ class UserSparseGP(nn.Module):
             priors = log_priors(self.gp, kl)
         y = torch.where(batch.mask, batch.y, 0).mT  # [T, B]
         expected = self.likelihood.expected_log_prob(y, mean, variance, noise)  # [S, T, B]
-        log_likelihood = torch.where(batch.mask.mT, expected, 0.0).sum() * (batch.scale / expected.shape[0])
+        log_likelihood = torch.where(batch.mask.mT, expected, 0.0).sum() * (
+            batch.scale / expected.shape[0]
+        )
         terms = {"elbo": log_likelihood - kl + priors, "log_likelihood": log_likelihood, "kl": kl}
-        return terms | ({"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {})
+        return terms | (
+            {"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {}
+        )
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""

@@ -26,9 +26,10 @@ from components.trouble import Misfit
 
 
 class ContaminatedModule(LinearDynamics, nn.Module):
-    """``StateSpace`` with the linear Gaussian dynamics and a mixture of Gaussians as observation noise.
+    """``StateSpace`` with linear Gaussian dynamics and mixture-of-Gaussians observation noise.
 
-    Covariances are those of all replicates, or [C, R, dy, dy] of each."""
+    Covariances are shared by all replicates, or [C, R, dy, dy] for each.
+    """
 
     whiten: Tensor  # [C, dy, dy] or [C, R, dy, dy]
     log_weight: Tensor  # [C, 1] or [C, R, 1]
@@ -39,7 +40,9 @@ class ContaminatedModule(LinearDynamics, nn.Module):
         factors = factor(covariances, "a mixture covariance")
         self.register_buffer("whiten", torch.linalg.inv(factors))
         constant = log_determinant(factors) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
-        self.register_buffer("log_weight", weights.log().view(-1, *[1] * (constant.dim() - 1)) - constant)
+        self.register_buffer(
+            "log_weight", weights.log().view(-1, *[1] * (constant.dim() - 1)) - constant
+        )
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         total = x.new_full((), -math.inf)
@@ -57,7 +60,8 @@ class UnknownContaminated(Unknowns, ContaminatedModule):
         centre = rescale_system(system, centres)
         super().__init__(LinearGaussianModule(centre), *mixture(law, centre.Sigma))
         self.declare(priors.given_priors, system.m0)
-        self._shape, self._law = centre, law
+        self._shape = centre
+        self._law = law
 
     def at(self, theta: Tensor) -> ContaminatedModule:
         system = rescale_system(self._shape, self.by_name(theta))
@@ -65,7 +69,7 @@ class UnknownContaminated(Unknowns, ContaminatedModule):
 
 
 def mixture(law: NoiseLaw | None, Sigma: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights [C] and covariances of the noise; where nothing attacks, Σ alone."""
+    """Weights [C] and covariances of the noise; without an attacker, only Σ."""
     return (Sigma.new_ones(1), Sigma.unsqueeze(0)) if law is None else law.mixture(Sigma)
 
 
@@ -80,7 +84,9 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density", "transition_mean"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"state_space", "transition_density", "transition_mean"}
+    )
     offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
     assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     needs_attacker: ClassVar[frozenset[str]] = frozenset({"noise_law"})
@@ -91,9 +97,12 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
         return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
-        system, law = linear_gaussian_system(problem, self.name), problem.attacker
+        system = linear_gaussian_system(problem, self.name)
+        law = problem.attacker
         if law is not None and not isinstance(law, NoiseLaw):
-            raise Misfit(f"model={self.name}: attacker={law.name} does not say by what law it corrupts")
+            raise Misfit(
+                f"model={self.name}: attacker={law.name} does not say by what law it corrupts"
+            )
         if self.unknown.given_priors:
             return UnknownContaminated(system, law, self.unknown)
         return ContaminatedModule(LinearGaussianModule(system), *mixture(law, system.Sigma))

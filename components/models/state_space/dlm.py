@@ -14,7 +14,12 @@ from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.maths.series.covariance import LONGEST, NUMBERS, SeriesCovariance
-from components.maths.series.linear_filter import LinearSystem, StateMoments, filter_series, forecast
+from components.maths.series.linear_filter import (
+    LinearSystem,
+    StateMoments,
+    filter_series,
+    forecast,
+)
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -26,11 +31,14 @@ NOISES: dict[Trend, list[str]] = {  # of a trend's states, in their order
     "level": ["level_sd"],
     "autoregressive": ["transition_sd"],
 }
-COEFFICIENT, CONSTANT, LOADING, OFFSET = 0.5, 1.0, 3.0, 0.5  # of the autoregression of appendix 2.B.1
+COEFFICIENT = 0.5
+CONSTANT = 1.0
+LOADING = 3.0
+OFFSET = 0.5  # of the autoregression of appendix 2.B.1
 
 
 class NoisePriors(Priors):
-    """Priors of standard deviations; those of noises that no block has are not used."""
+    """Priors of standard deviations; priors of noises that no block has are not used."""
 
     observation_sd: OfScale
     level_sd: OfScale
@@ -45,33 +53,48 @@ def cycle(period: int) -> Tensor:
 
 
 def system(trend: Trend, period: int | None, initial_sd: float) -> LinearSystem:
-    """The matrices of a trend, and of a season beside it, in float64."""
-    size, simple = len(NOISES[trend]), trend == "autoregressive"
+    """Matrices of a trend, with a season if there is one, in float64."""
+    size = len(NOISES[trend])
+    simple = trend == "autoregressive"
     ones = torch.ones(size, size, dtype=torch.float64)
-    blocks = [COEFFICIENT * ones if simple else ones.triu()]  # of level and slope: level + slope, slope
+    # of level and slope: level + slope, slope
+    blocks = [COEFFICIENT * ones if simple else ones.triu()]
     if period is not None:
         blocks.append(cycle(period))
     G = torch.block_diag(*blocks)
-    c, F = torch.zeros_like(G[0]), torch.zeros_like(G[0])
+    c = torch.zeros_like(G[0])
+    F = torch.zeros_like(G[0])
     F[0], c[0] = (LOADING, CONSTANT) if simple else (1.0, 0.0)
     if period is not None:
         F[size] = 1.0  # (1, 0, …, 0) of the season
-    return LinearSystem(G, c, F, F.new_tensor(OFFSET if simple else 0.0), torch.zeros_like(F), initial_sd)
+    return LinearSystem(
+        G, c, F, F.new_tensor(OFFSET if simple else 0.0), torch.zeros_like(F), initial_sd
+    )
 
 
 class DynamicLinear(Unknowns, nn.Module):
-    """``LogJoint`` of the standard deviations of a dynamic linear model, ``ForecastsSeries`` and ``WarmStart``.
+    """``LogJoint`` of a dynamic linear model's standard deviations.
 
-    θ [K, P] holds their logarithms, in the order of ``names``; those of the states come after that of the observations."""
+    It is also ``ForecastsSeries`` and ``WarmStart``. θ [K, P] holds their logarithms, in
+    the order of ``names``; the standard deviations of the states come after the one of the
+    observations.
+    """
 
     def __init__(
-        self, made: LinearSystem, noises: dict[str, int], priors: NoisePriors, start: Literal["prior", "median"]
+        self,
+        made: LinearSystem,
+        noises: dict[str, int],
+        priors: NoisePriors,
+        start: Literal["prior", "median"],
     ):
         super().__init__()
-        self.system, self.noises, self.start = made, noises, start
+        self.system = made
+        self.noises = noises
+        self.start = start
         given = priors.given_priors
         self.declare({name: given[name] for name in ("observation_sd", *noises)}, made.m0)
-        self.names, self.dim = self.parameter_names, 1 + len(noises)
+        self.names = self.parameter_names
+        self.dim = 1 + len(noises)
         self._covariances: dict[int, SeriesCovariance] = {}  # by the number of times
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -79,7 +102,11 @@ class DynamicLinear(Unknowns, nn.Module):
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of the prior, or its medians [n, P]."""
-        return self.draw_prior(n, generator) if self.start == "prior" else self.medians.expand(n, -1).clone()
+        return (
+            self.draw_prior(n, generator)
+            if self.start == "prior"
+            else self.medians.expand(n, -1).clone()
+        )
 
     def _variances(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """r [K], and q of each state [K, d]."""
@@ -99,10 +126,13 @@ class DynamicLinear(Unknowns, nn.Module):
         """log ∫ p(x, z | θ) dz [K, 1]: of short series by one Cholesky factor; of long ones, and where a covariance has none,
         by the filter, which takes many times as long."""
         x = series.y[0, :, 0]
-        seen, times = ~x.isnan(), len(x)
+        seen = ~x.isnan()
+        times = len(x)
         if bool(seen.any()) and times <= LONGEST and len(theta) * times**2 <= NUMBERS:
             if times not in self._covariances:
-                self._covariances[times] = SeriesCovariance.of(self.system, list(self.noises.values()), times)
+                self._covariances[times] = SeriesCovariance.of(
+                    self.system, list(self.noises.values()), times
+                )
             value, found = self._covariances[times].log_density((2 * theta).exp(), x, seen)
             if found:
                 return value.unsqueeze(1)
@@ -116,20 +146,24 @@ class DynamicLinear(Unknowns, nn.Module):
 
 @register("model", "dlm")
 class Dlm(Model[Sequence, DynamicLinear]):
-    """Dynamic linear model: a trend and a season, whose variances are unknown.
+    """Dynamic linear model: a trend and a season with unknown variances.
 
-        x_t = F z_t + a + N(0, σ²_obs),   z_t = G z_{t−1} + c + N(0, diag σ²),   z_0 ~ N(0, s₀² I),   t = 1 … T
+        x_t = F z_t + a + N(0, σ²_obs),   z_t = G z_{t−1} + c + N(0, diag σ²),
+        z_0 ~ N(0, s₀² I),   t = 1 … T
 
-    ``linear``: level ← level + slope, slope ← slope, x is the level; ``level``: without slope; with a period p, z_1 ← z_p and
-    z_j ← z_{j−1} of p effects besides, of which x has the first.  ``autoregressive``: z_t = ½ z_{t−1} + 1, x = 3 z + ½.  The
-    states z are summed out for K parameter sets at once: by the Kalman filter, or, of up to 500 times, from the covariance of
-    x, linear in the variances.  θ [K, P] are the logarithms of the standard deviations, and the prior has the Jacobian.
-    A large s₀ is a diffuse first state, s₀ = 0 starts from z_0 = 0.  A missing observation is passed over.  One series of one
-    number at a time, log p(x | θ) [K, 1].
+    ``linear``: level ← level + slope, slope ← slope, x is the level; ``level``: without
+    slope. A period p adds p effects, z_1 ← z_p and z_j ← z_{j−1}, and x includes the first.
+    ``autoregressive``: z_t = ½ z_{t−1} + 1, x = 3 z + ½. The states z are summed out for K
+    parameter sets together: by the Kalman filter, or, for up to 500 times, from the
+    covariance of x, which is linear in the variances. θ [K, P] are the logarithms of the
+    standard deviations, and the prior has the Jacobian. A large s₀ is a diffuse first
+    state, s₀ = 0 starts from z_0 = 0. A missing observation is skipped. There is one series
+    of one number at a time, log p(x | θ) [K, 1].
 
     Raises Misfit when there are several series or numbers, or class numbers.
 
-    Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997)."""
+    Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     avoids: ClassVar[dict[str, str]] = {
@@ -148,7 +182,9 @@ class Dlm(Model[Sequence, DynamicLinear]):
         y = problem.observations
         problem.check_single(self.name)
         if isinstance(problem.system, CategoricalSeries):
-            raise Misfit(f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm")
+            raise Misfit(
+                f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm"
+            )
         noises = dict.fromkeys(NOISES[self.trend], 1)
         if self.period is not None:
             noises["seasonal_sd"] = self.period

@@ -26,13 +26,16 @@ SIMPLEX = Simplex()
 class HiddenMarkovModule(nn.Module):
     """``LogJoint`` of the probabilities of a hidden Markov model, and ``ForecastsSeries``.
 
-    θ [K, S(S − 1) + S(C − 1)] holds the rows of A, then those of B, by stick breaking; they stand for S² + SC probabilities."""
+    θ [K, S(S − 1) + S(C − 1)] holds the rows of A, then the rows of B, by stick breaking;
+    they represent S² + SC probabilities.
+    """
 
     like: Tensor
 
     def __init__(self, states: int, classes: int, transition: float, emission: float, like: Tensor):
         super().__init__()
-        self.states, self.classes = states, classes
+        self.states = states
+        self.classes = classes
         self.concentrations = (transition, emission)  # of the rows of A and of B
         self.sizes = (states, classes)  # probabilities in a row of each
         self.dim = sum(states * (size - 1) for size in self.sizes)
@@ -54,18 +57,23 @@ class HiddenMarkovModule(nn.Module):
         ]
 
     def constrain(self, theta: Tensor) -> Tensor:
-        return torch.cat([log_x.exp().flatten(1) for log_x, _ in self._rows(theta)], 1)  # [K, S² + SC]
+        # [K, S² + SC]
+        return torch.cat([log_x.exp().flatten(1) for log_x, _ in self._rows(theta)], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         drawn = [
-            SIMPLEX.inverse(draw_simplex((n, self.states, size), concentration, generator)).flatten(1)
+            SIMPLEX.inverse(draw_simplex((n, self.states, size), concentration, generator)).flatten(
+                1
+            )
             for size, concentration in zip(self.sizes, self.concentrations, strict=True)
         ]
         return torch.cat(drawn, 1).to(self.like)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         total = theta.new_zeros(len(theta))
-        for (log_x, jacobian), concentration in zip(self._rows(theta), self.concentrations, strict=True):
+        for (log_x, jacobian), concentration in zip(
+            self._rows(theta), self.concentrations, strict=True
+        ):
             total = total + log_dirichlet(log_x, concentration).sum(1) + jacobian
         return total  # [K]
 
@@ -74,12 +82,14 @@ class HiddenMarkovModule(nn.Module):
         (log_a, _), (log_b, _) = self._rows(theta)
         x = series.y[0, :, 0]  # [T]
         there = ~x.isnan()
-        seen = log_b[:, :, x.nan_to_num(0.0).long()].mT * there.unsqueeze(1)  # a missing one says nothing  # [K, T, S]
+        # a missing one says nothing  # [K, T, S]
+        seen = log_b[:, :, x.nan_to_num(0.0).long()].mT * there.unsqueeze(1)
         start = log_a.new_zeros(self.states).log_softmax(0)
         return forward(start, log_a, seen), log_a, log_b
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
-        return torch.logsumexp(self._filter(theta, series)[0], 1, keepdim=True)  # log Σ_z p(x, z | θ)  # [K, 1]
+        # log Σ_z p(x, z | θ)  # [K, 1]
+        return torch.logsumexp(self._filter(theta, series)[0], 1, keepdim=True)
 
     def forecast(self, theta: Tensor, series: Series, horizon: int) -> Categorical:
         weights, log_a, log_b = self._filter(theta, series)
@@ -90,18 +100,22 @@ class HiddenMarkovModule(nn.Module):
 
 @register("model", "hmm")
 class Hmm(Model[Sequence, HiddenMarkovModule]):
-    """Hidden Markov model: S states, observations of C classes, unknown probabilities with Dirichlet priors.
+    """Hidden Markov model: S states, observations of C classes, Dirichlet priors.
 
-        p(x, z, θ) = Π_t B_{z_t x_t} Π_{t>1} A_{z_{t−1} z_t} p(z_1) p(θ),   A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), p(z_1) = 1/S
+    The probabilities are unknown.
 
-    The states z are summed out by the forward algorithm, in logarithms, for K parameter sets at once; θ of
-    S(S − 1) + S(C − 1) coordinates are the rows by stick breaking, and the prior has the Jacobian.
-    A missing observation says nothing.  One series at a time,
-    log p(x | θ) [K, 1].
+        p(x, z, θ) = Π_t B_{z_t x_t} Π_{t>1} A_{z_{t−1} z_t} p(z_1) p(θ),
+        A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), p(z_1) = 1/S
 
-    Raises Misfit when what is observed is no class number, or there are several series.
+    The states z are summed out by the forward algorithm, in logarithms, for K parameter
+    sets together; θ of S(S − 1) + S(C − 1) coordinates are the rows by stick breaking, and
+    the prior has the Jacobian. A missing observation adds no information. There is one
+    series at a time, log p(x | θ) [K, 1].
 
-    Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20)."""
+    Raises Misfit when the observations are not class numbers, or there are several series.
+
+    Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series"})
@@ -116,11 +130,17 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
         assert isinstance(problem.system, CategoricalSeries)  # among what it assumes
         classes = problem.system.n_classes
         if len(y) > 1:
-            raise Misfit(f"model={self.name}: takes one series at a time, dataset={problem.name} holds {len(y)}")
+            raise Misfit(
+                f"model={self.name}: takes one series at a time, dataset={problem.name} holds {len(y)}"
+            )
         there = y[~y.isnan()]
-        if y.shape[2] != 1 or bool(((there != there.round()) | (there < 0) | (there >= classes)).any()):
+        if y.shape[2] != 1 or bool(
+            ((there != there.round()) | (there < 0) | (there >= classes)).any()
+        ):
             raise Misfit(
                 f"model={self.name}: observations must be class numbers 0 to {classes - 1}, one at a time; those of "
                 f"dataset={problem.name} are not"
             )
-        return HiddenMarkovModule(self.states, classes, self.transition_concentration, self.emission_concentration, y)
+        return HiddenMarkovModule(
+            self.states, classes, self.transition_concentration, self.emission_concentration, y
+        )

@@ -33,7 +33,10 @@ def log_normal(deviation: Tensor, lower: Tensor) -> Tensor:
 
 
 def log_determinant(lower: Tensor) -> Tensor:
-    """log |L| of a lower Cholesky factor [d, d] -> []; of each replicate's [R, d, d] -> [R, 1], to stand beside particles."""
+    """log |L| of a lower Cholesky factor [d, d] -> [].
+
+    For each replicate's factor, [R, d, d] -> [R, 1], which broadcasts against particles.
+    """
     value = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     return value.unsqueeze(-1) if value.dim() else value
 
@@ -45,16 +48,21 @@ def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
         Misfit: what made the data is something else, or not known.
     """
     if not isinstance(problem.system, LinearGaussian):
-        raise Misfit(f"model={model}: assumes a linear Gaussian system, and dataset={problem.name} names none")
+        raise Misfit(
+            f"model={model}: assumes a linear Gaussian system, and dataset={problem.name} names none"
+        )
     return problem.system
 
 
 class LinearGaussianModule(nn.Module):
-    """``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and the rest of what a linear Gaussian system can be asked.
+    """Linear Gaussian system, with all the queries that it can answer.
 
-    The locally optimal proposal is N(m, P) with K = Q Hᵀ (H Q Hᵀ + Σ)⁻¹, m = A x + K(y − H A x), P = (I − K H) Q; the
-    predictive likelihood is N(y | H A x, H Q Hᵀ + Σ).  Q and Σ are those of all replicates, or [R, d, d] of each.  Particles
-    are moved and seen coordinate by coordinate in memory: products of few numbers are slow side by side."""
+    It is ``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and more. The locally
+    optimal proposal is N(m, P) with K = Q Hᵀ (H Q Hᵀ + Σ)⁻¹, m = A x + K(y − H A x), P = (I
+    − K H) Q; the predictive likelihood is N(y | H A x, H Q Hᵀ + Σ). Q and Σ are shared by
+    all replicates, or [R, d, d] for each. Particles are propagated and observed coordinate
+    by coordinate in memory: batched small products are slow.
+    """
 
     A: Tensor
     Q: Tensor
@@ -92,7 +100,9 @@ class LinearGaussianModule(nn.Module):
         keep = torch.eye(self.Q.shape[-1]).to(self.Q) - gain @ self.H
         self.register_buffer("gain", gain)
         self.register_buffer("L_S", factor(S, "H Q Hᵀ + Σ"))
-        self.register_buffer("L_P", factor(keep @ self.Q @ keep.mT + gain @ self.Sigma @ gain.mT, "the proposal"))
+        self.register_buffer(
+            "L_P", factor(keep @ self.Q @ keep.mT + gain @ self.Sigma @ gain.mT, "the proposal")
+        )
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         dx = len(self.m0)
@@ -100,7 +110,8 @@ class LinearGaussianModule(nn.Module):
         return self.m0 + z.to(self.m0.device) @ self.L_P0.T  # [R, N, dx]
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        return (self.A @ x.mT + self.L_Q @ standard_normal_like(x, generator).mT).mT  # eq. (6.16)  # [R, N, dx]
+        # eq. (6.16)  # [R, N, dx]
+        return (self.A @ x.mT + self.L_Q @ standard_normal_like(x, generator).mT).mT
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
         return (self.A @ x.mT).mT  # [R, N, dx]
@@ -109,7 +120,11 @@ class LinearGaussianModule(nn.Module):
         return log_normal(x - x_prev @ self.A.T, self.L_Q)  # [R, N]
 
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        return self._predict_mean(y, x_prev) + (self.L_P @ standard_normal_like(x_prev, generator).mT).mT  # [R, N, dx]
+        # [R, N, dx]
+        return (
+            self._predict_mean(y, x_prev)
+            + (self.L_P @ standard_normal_like(x_prev, generator).mT).mT
+        )
 
     def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
         return log_normal(x - self._predict_mean(y, x_prev), self.L_P)  # [R, N]
@@ -119,7 +134,8 @@ class LinearGaussianModule(nn.Module):
 
     def _predict_mean(self, y: Tensor, x_prev: Tensor) -> Tensor:
         prior = x_prev @ self.A.T
-        return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.mT  # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
+        # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
+        return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.mT
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return (self.H @ x.mT).mT  # [R, N, dy]
@@ -136,11 +152,16 @@ class LinearGaussianModule(nn.Module):
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every x; [] or [R, 1]."""
         dy = self.Sigma.shape[-1]
-        return 0.5 * (1 - power) * (dy * math.log(2 * math.pi) + self.log_det) - 0.5 * dy * math.log(power)
+        return 0.5 * (1 - power) * (
+            dy * math.log(2 * math.pi) + self.log_det
+        ) - 0.5 * dy * math.log(power)
 
 
 class LinearDynamics:
-    """The linear Gaussian dynamics of a module whose observation noise is another; ``dynamics`` says them."""
+    """Linear Gaussian dynamics of a module with another observation noise.
+
+    ``dynamics`` defines them.
+    """
 
     dynamics: LinearGaussianModule
 
@@ -163,18 +184,29 @@ class LinearDynamics:
 
 @register("model", "linear_gaussian_ssm")
 class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
-    """Linear Gaussian state-space model whose matrices are those of the simulated system.
+    """Linear Gaussian state-space model with the matrices of the simulated system.
 
-    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles [R, N, dx].  It knows nothing of any
-    contamination.  Raises NumericalTrouble when a covariance cannot be factorised, Misfit on data of another system.
+    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
+    [R, N, dx]. The model does not know about any contamination. Raises NumericalTrouble
+    when a covariance cannot be factorised, Misfit on data of another system.
 
-    Source: Boustati (2021), eqs. (6.16), (6.17)."""
+    Source: Boustati (2021), eqs. (6.16), (6.17).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = frozenset({
-        "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
-        "gaussian_noise", "additive_gaussian", "linear_gaussian",
-    })  # fmt: skip
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "state_space",
+            "transition_density",
+            "transition_mean",
+            "optimal_proposal",
+            "bounded_observation",
+            "power_integral",
+            "gaussian_noise",
+            "additive_gaussian",
+            "linear_gaussian",
+        }
+    )
     assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:

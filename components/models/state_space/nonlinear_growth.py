@@ -38,7 +38,9 @@ class GrowthModule(nn.Module):
     state_sd: Tensor
     observation_sd: Tensor
 
-    def __init__(self, m0: float | Tensor, P0: float | Tensor, state_sd: Tensor, observation_sd: Tensor):
+    def __init__(
+        self, m0: float | Tensor, P0: float | Tensor, state_sd: Tensor, observation_sd: Tensor
+    ):
         super().__init__()
         self.register_buffer("m0", state_sd.new_tensor(0.0).add(m0).view(1))
         self.register_buffer("P0", state_sd.new_tensor(0.0).add(P0).view(1, 1))
@@ -73,7 +75,8 @@ class GrowthModule(nn.Module):
         return x.square() / 20  # [R, N, 1]
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
-        return log_normal(y.unsqueeze(-2) - self.observation_mean(x, t), self.observation_sd)  # [R, N]
+        # [R, N]
+        return log_normal(y.unsqueeze(-2) - self.observation_mean(x, t), self.observation_sd)
 
     def log_observation_bound(self, t: int) -> float:
         """log sup N(y | h(x), s²) = −log s − ½ log 2π, of the smallest s."""
@@ -102,21 +105,32 @@ class UnknownGrowth(Unknowns, GrowthModule):
 
 @register("model", "nonlinear_growth")
 class NonlinearGrowth(Model[Sequence, GrowthModule]):
-    """Univariate nonlinear growth: a state whose square is seen, so that its sign must be told from its dynamics.
+    """Univariate nonlinear growth model, in which only the square of the state is observed.
 
-    x_0 ~ N(m, p²), x_t = x_{t−1}/2 + 25 x_{t−1}/(1 + x_{t−1}²) + 8 cos 1.2 t + N(0, s_x²), y_t = x_t²/20 + N(0, s_y²);
-    particles [R, N, 1].  A standard deviation with a prior is unknown.
+    The sign of the state must be inferred from its dynamics.
+
+    x_0 ~ N(m, p²), x_t = x_{t−1}/2 + 25 x_{t−1}/(1 + x_{t−1}²) + 8 cos 1.2 t + N(0, s_x²),
+    y_t = x_t²/20 + N(0, s_y²); particles [R, N, 1]. A standard deviation with a prior is
+    unknown.
 
     Raises Misfit when an observation has several coordinates.
 
-    Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987)."""
+    Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     avoids: ClassVar[dict[str, str]] = {"several_numbers": "sees one number at a time"}
-    offers: ClassVar[frozenset[str]] = frozenset({
-        "state_space", "transition_density", "transition_mean", "power_integral", "bounded_observation", "gaussian_noise",
-        "additive_gaussian",
-    })  # fmt: skip
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "state_space",
+            "transition_density",
+            "transition_mean",
+            "power_integral",
+            "bounded_observation",
+            "gaussian_noise",
+            "additive_gaussian",
+        }
+    )
     offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
 
     initial_mean: float
@@ -130,8 +144,13 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> GrowthModule:
         if problem.observations.shape[2] != 1:
-            raise Misfit(f"model={self.name}: sees one number at a time, dataset={problem.name} observes several")
-        sd = {"state_sd": self.state_sd, "observation_sd": self.observation_sd} | self.unknown.centres
+            raise Misfit(
+                f"model={self.name}: sees one number at a time, dataset={problem.name} observes several"
+            )
+        sd = {
+            "state_sd": self.state_sd,
+            "observation_sd": self.observation_sd,
+        } | self.unknown.centres
         held = {name: problem.observations.new_tensor(value) for name, value in sd.items()}
         if not self.unknown.given_priors:
             return GrowthModule(self.initial_mean, self.initial_sd**2, **held)

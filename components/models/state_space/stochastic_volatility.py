@@ -27,7 +27,9 @@ class VolatilityModule(nn.Module):
     sigma: Tensor
     intercept: Tensor
 
-    def __init__(self, mu: float | Tensor, phi: float | Tensor, sigma: float | Tensor, like: Tensor):
+    def __init__(
+        self, mu: float | Tensor, phi: float | Tensor, sigma: float | Tensor, like: Tensor
+    ):
         super().__init__()
         for name, value in (("mu", mu), ("phi", phi), ("sigma", sigma)):
             self.register_buffer(name, torch.as_tensor(value, dtype=like.dtype, device=like.device))
@@ -35,7 +37,8 @@ class VolatilityModule(nn.Module):
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         z = standard_normal((*shape, 1), generator, self.mu)
-        return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)  # stationary  # [R, N, 1]
+        # stationary  # [R, N, 1]
+        return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
         return torch.addcmul(self.intercept, self.phi, x)  # μ + φ(x − μ)
@@ -46,7 +49,10 @@ class VolatilityModule(nn.Module):
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         whitened = (x - self.transition_mean(x_prev, t)) / self.sigma
-        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * math.log(2 * math.pi)).squeeze(-1)  # [R, N]
+        # [R, N]
+        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * math.log(2 * math.pi)).squeeze(
+            -1
+        )
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return torch.zeros_like(x)  # [R, N, 1]
@@ -57,7 +63,10 @@ class VolatilityModule(nn.Module):
         return torch.addcmul(x, y.square(), x.neg().exp_()).add_(math.log(2 * math.pi)).mul_(-0.5)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
-        """log ∫ N(y | 0, exp(x))^a dy = ½(1 − a)(log 2π + x) − ½ log a: it depends on x, whose scale varies; [R, N]."""
+        """log ∫ N(y | 0, exp(x))^a dy = ½(1 − a)(log 2π + x) − ½ log a; [R, N].
+
+        It depends on x, because the scale varies with x.
+        """
         return 0.5 * (1 - power) * (math.log(2 * math.pi) + x.squeeze(-1)) - 0.5 * math.log(power)
 
 
@@ -80,14 +89,17 @@ class UnknownVolatility(Unknowns, VolatilityModule):
 
 @register("model", "stochastic_volatility")
 class StochasticVolatility(Model[Sequence, VolatilityModule]):
-    """Stochastic volatility: returns whose log-variance is a hidden, stationary autoregression.
+    """Stochastic volatility: returns with a hidden, stationary autoregressive log-variance.
 
-    x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard normal η, ε; particles
-    [R, N, 1].  A key that is null takes the value that made the data, unless its prior is given: the parameter is unknown then.
+    x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with
+    standard normal η, ε; particles [R, N, 1]. A key that is null takes the value that made
+    the data, unless its prior is given: the parameter is then unknown.
 
-    Raises Misfit when a key is null and the data were made by something else, or when an observation has several coordinates.
+    Raises Misfit when a key is null and the data were made by something else, or when an
+    observation has several coordinates.
 
-    Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
+    Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
@@ -106,7 +118,9 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     def _known_or_not(self) -> StochasticVolatility:
         for name in self.unknown.given_priors:
             if dict(self)[name] is not None:
-                raise ValueError(f"{name}: is given and has a prior in unknown.{name}; make one of them null")
+                raise ValueError(
+                    f"{name}: is given and has a prior in unknown.{name}; make one of them null"
+                )
         return self
 
     def _values(self) -> dict[str, float | None]:
@@ -121,11 +135,16 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
         if problem.observations.shape[2] != 1:
-            raise Misfit(f"model={self.name}: a return is one number, dataset={problem.name} observes several")
-        system, values = problem.system, {name: v for name, v in self._values().items() if v is not None}
+            raise Misfit(
+                f"model={self.name}: a return is one number, dataset={problem.name} observes several"
+            )
+        system = problem.system
+        values = {name: v for name, v in self._values().items() if v is not None}
         if len(values) < 3:
             if not isinstance(system, AutoregressiveVolatility):
-                raise Misfit(f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none")
+                raise Misfit(
+                    f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none"
+                )
             values = {"mu": system.mu, "phi": system.phi, "sigma": system.sigma} | values
         if not self.unknown.given_priors:
             return VolatilityModule(**values, like=problem.observations)

@@ -21,7 +21,7 @@ from components.trouble import Misfit
 
 
 def _numbers(x: Tensor) -> bool:
-    """Whether a tensor is nothing but numbers in memory: no derivative is taken through it."""
+    """True if a tensor is only numbers in memory, with no derivative taken through it."""
     if x.requires_grad or forward_ad.unpack_dual(x).tangent is not None:
         return False
     try:
@@ -32,7 +32,7 @@ def _numbers(x: Tensor) -> bool:
 
 
 class TerrainModule(nn.Module):
-    """``StateSpace``, ``AdditiveGaussian`` and the rest of what Gaussian noise around two functions can be asked."""
+    """Gaussian noise around two functions: ``StateSpace``, ``AdditiveGaussian`` and more."""
 
     m0: Tensor
     prior_sd: Tensor
@@ -43,7 +43,10 @@ class TerrainModule(nn.Module):
 
     def __init__(self, system: TerrainAided, compiled: bool):
         super().__init__()
-        self.delta, self.dem, self.takeoff, self.noise_sd = system.delta, system.dem, system.takeoff, system.noise_sd
+        self.delta = system.delta
+        self.dem = system.dem
+        self.takeoff = system.takeoff
+        self.noise_sd = system.noise_sd
         self.compiled = compiled and loops.available()
         self.register_buffer("m0", system.m0.clone())
         self.register_buffer("prior_sd", system.prior_sd.clone())
@@ -71,7 +74,12 @@ class TerrainModule(nn.Module):
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         whitened = (x - self.transition_mean(x_prev, t)) / self.motion_sd
-        return -0.5 * whitened.square().sum(-1) - self.motion_sd.log().sum() - 3 * math.log(2 * math.pi)  # [R, N]
+        # [R, N]
+        return (
+            -0.5 * whitened.square().sum(-1)
+            - self.motion_sd.log().sum()
+            - 3 * math.log(2 * math.pi)
+        )
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         """h(x) [R, N, 2]; of particles that were asked about last, what was answered then."""
@@ -86,7 +94,8 @@ class TerrainModule(nn.Module):
         return self._last[2]
 
     def _look(self, x: Tensor) -> Tensor:
-        east, north = x[..., 0] - self.takeoff[0], x[..., 1] - self.takeoff[1]
+        east = x[..., 0] - self.takeoff[0]
+        north = x[..., 1] - self.takeoff[1]
         height = x[..., 2] - elevation(x[..., 0], x[..., 1], self.dem)
         return torch.stack([height, torch.sqrt(east.square() + north.square())], -1)
 
@@ -133,5 +142,7 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> TerrainModule:
         if not isinstance(problem.system, TerrainAided):
-            raise Misfit(f"model={self.name}: assumes a flight over known terrain, and dataset={problem.name} is none")
+            raise Misfit(
+                f"model={self.name}: assumes a flight over known terrain, and dataset={problem.name} is none"
+            )
         return TerrainModule(problem.system, self.compiled)

@@ -16,7 +16,7 @@ WITHIN_ONE = Interval(-1.0, 1.0)
 
 
 class Law(BaseModel):
-    """A prior of one parameter x = x(θ), θ any number; its keys are those of the YAML."""
+    """Prior of one parameter x = x(θ), θ any number; its keys are the keys of the YAML."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -116,7 +116,9 @@ class StretchedBeta(Law):
         return (self.a - self.b) / (self.a + self.b)  # the mean
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
-        shapes = torch.tensor([[self.a], [self.b]], device=generator.device, dtype=torch.float64).expand(-1, n)
+        shapes = torch.tensor(
+            [[self.a], [self.b]], device=generator.device, dtype=torch.float64
+        ).expand(-1, n)
         up, down = torch._standard_gamma(shapes.contiguous(), generator=generator)
         return (up - down) / (up + down)
 
@@ -137,16 +139,18 @@ OfScale = Annotated[HalfNormal | LogNormal, Field(discriminator="law")]
 
 
 class Unknowns:
-    """The P unknown parameters of a built model: ``Parameterised`` but for ``at``.
+    """The P unknown parameters of a built model: ``Parameterised`` without ``at``.
 
-    θ [K, P]; where x(θ) has prior density p(x), that of θ is p(x(θ)) |dx/dθ|."""
+    θ [K, P]; where x(θ) has prior density p(x), the density of θ is p(x(θ)) |dx/dθ|.
+    """
 
     _laws: dict[str, Law]
     _like: Tensor
 
     def declare(self, laws: Mapping[str, Law], like: Tensor) -> None:
         """Says which parameters are unknown; ``like`` has the dtype and the device of θ."""
-        self._laws, self._like = dict(laws), like.new_empty(0)
+        self._laws = dict(laws)
+        self._like = like.new_empty(0)
 
     @property
     def parameter_names(self) -> list[str]:
@@ -159,7 +163,9 @@ class Unknowns:
     @property
     def medians(self) -> Tensor:
         """θ of the priors' centres [P]: their medians, and the mean of a stretched beta."""
-        return torch.stack([law.inverse(self._like.new_tensor([law.centre])) for law in self._laws.values()]).squeeze(1)
+        return torch.stack(
+            [law.inverse(self._like.new_tensor([law.centre])) for law in self._laws.values()]
+        ).squeeze(1)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         total = theta.new_zeros(len(theta))
@@ -169,10 +175,16 @@ class Unknowns:
         return total  # [K]
 
     def constrain(self, theta: Tensor) -> Tensor:
-        return torch.stack([law.forward(v)[0] for law, v in zip(self._laws.values(), theta.unbind(1), strict=True)], 1)
+        return torch.stack(
+            [
+                law.forward(v)[0]
+                for law, v in zip(self._laws.values(), theta.unbind(1), strict=True)
+            ],
+            1,
+        )
 
     def by_name(self, theta: Tensor) -> dict[str, Tensor]:
-        """The parameters that θ [K, P] stands for, [K] each."""
+        """Parameters that θ [K, P] represents, by name, [K] each."""
         return dict(zip(self._laws, self.constrain(theta).unbind(1), strict=True))
 
 
@@ -183,12 +195,12 @@ class Priors(BaseModel):
 
     @property
     def given_priors(self) -> dict[str, Law]:
-        """Those of the unknown parameters, in the order of the model's keys."""
+        """Priors of the unknown parameters, in the order of the model's keys."""
         return {name: law for name, law in self if law is not None}
 
     @property
     def centres(self) -> dict[str, float]:
-        """Where the priors lie: what a model with unknown parameters stands for when it is asked itself."""
+        """Centres of the priors, which a model with unknown parameters takes when used directly."""
         return {name: law.centre for name, law in self.given_priors.items()}
 
 

@@ -1,4 +1,4 @@
-"""The local-level model, a random walk seen through noise, both of whose variances are unknown."""
+"""Local-level model: a noisy random walk with two unknown variances."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ class LocalLevelConditionals:
         self.scale = (prior.observation_scale, prior.level_scale)
 
     def _inverse_gamma(self, shape: Tensor, scale: Tensor, generator: torch.Generator) -> Tensor:
-        return scale / torch._standard_gamma(shape.to(generator.device), generator=generator).to(scale.device)
+        return scale / torch._standard_gamma(shape.to(generator.device), generator=generator).to(
+            scale.device
+        )
 
     def start(self, series: Series, chains: int, generator: torch.Generator) -> Tensor:
         """Draws from the prior [R, C, 2]."""
         like = series.y.new_ones(len(series.y), chains, 1)
-        return self._inverse_gamma(like * like.new_tensor(self.shape), like * like.new_tensor(self.scale), generator)
+        return self._inverse_gamma(
+            like * like.new_tensor(self.shape), like * like.new_tensor(self.scale), generator
+        )
 
     def draw_states(self, series: Series, theta: Tensor, generator: torch.Generator) -> Tensor:
         """μ_0 … μ_T ~ p(· | θ, y) by filtering forwards and sampling backwards; θ [R, C, 2] -> [R, C, T + 1, 1].
@@ -41,8 +45,10 @@ class LocalLevelConditionals:
         Source: Carter and Kohn (1994); Frühwirth-Schnatter (1994)."""
         y, (v, q) = series.y[..., 0], theta.unbind(-1)  # [R, T]; [R, C] each
         times = y.shape[1]
-        m, P = torch.full_like(v, self.prior.initial_mean), torch.full_like(v, self.prior.initial_sd**2)
-        means, variances = [m], [P]
+        m = torch.full_like(v, self.prior.initial_mean)
+        P = torch.full_like(v, self.prior.initial_sd**2)
+        means = [m]
+        variances = [P]
         gone = series.missing
         for t in range(times):  # forwards: μ_t | y_1:t ~ N(m, P)
             prior = P + q
@@ -51,7 +57,8 @@ class LocalLevelConditionals:
             if gone is not None:
                 gain = torch.where(gone[:, t, None], 0.0, gain)
                 seen = torch.where(gone[:, t, None], m, seen)
-            m, P = torch.lerp(m, seen.expand_as(m), gain), (1 - gain) * prior
+            m = torch.lerp(m, seen.expand_as(m), gain)
+            P = (1 - gain) * prior
             means.append(m)
             variances.append(P)
         z = torch.randn(times + 1, *v.shape, generator=generator, device=v.device, dtype=v.dtype)
@@ -63,7 +70,9 @@ class LocalLevelConditionals:
             levels.append(level)
         return torch.stack(levels[::-1], -1).unsqueeze(-1)  # [R, C, T + 1, 1]
 
-    def draw_parameters(self, series: Series, states: Tensor, theta: Tensor, generator: torch.Generator) -> Tensor:
+    def draw_parameters(
+        self, series: Series, states: Tensor, theta: Tensor, generator: torch.Generator
+    ) -> Tensor:
         """σ² ~ InvGamma(a + n/2, b + Σ residuals²/2), each from its own residuals; [R, C, 2]."""
         level = states[..., 0]  # [R, C, T + 1]
         residuals = (series.y[..., 0].unsqueeze(1) - level[..., 1:]).square()  # [R, C, T]
@@ -71,8 +80,11 @@ class LocalLevelConditionals:
             seen = torch.full_like(residuals[..., 0], residuals.shape[-1])
         else:
             residuals = torch.where(series.missing.unsqueeze(1), 0.0, residuals)
-            seen = (~series.missing).sum(-1, keepdim=True).to(residuals).expand_as(residuals[..., 0])
-        squares = torch.stack([residuals.sum(-1), level.diff(dim=-1).square().sum(-1)], -1)  # [R, C, 2]
+            seen = (
+                (~series.missing).sum(-1, keepdim=True).to(residuals).expand_as(residuals[..., 0])
+            )
+        # [R, C, 2]
+        squares = torch.stack([residuals.sum(-1), level.diff(dim=-1).square().sum(-1)], -1)
         counts = torch.stack([seen, torch.full_like(seen, level.shape[-1] - 1)], -1)
         shape = counts / 2 + counts.new_tensor(self.shape)
         return self._inverse_gamma(shape, squares / 2 + squares.new_tensor(self.scale), generator)
@@ -103,5 +115,7 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
 
     def build(self, problem: Sequence, rng: Rng) -> LocalLevelConditionals:
         if problem.observations.shape[2] != 1:
-            raise Misfit(f"model={self.name}: a level is one number, dataset={problem.name} observes several")
+            raise Misfit(
+                f"model={self.name}: a level is one number, dataset={problem.name} observes several"
+            )
         return LocalLevelConditionals(self)

@@ -17,14 +17,19 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     Raises:
         Misfit: two blocks have a parameter of one name."""
     like = facts.like
-    scales, dynamics = [noise], list[Dynamics]()
-    fades, state_block, column_block = [], [], []
+    scales = [noise]
+    dynamics = list[Dynamics]()
+    fades = []
+    state_block = []
+    column_block = []
     lag: tuple[int, float] | None = None
     d = q = p = 0
     width = sum(len(terms.states) for terms in blocks)
     for b, terms in enumerate(blocks):
         own = len(terms.states)
-        scales += [replace(scale, states=tuple(d + j for j in scale.states)) for scale in terms.scales]
+        scales += [
+            replace(scale, states=tuple(d + j for j in scale.states)) for scale in terms.scales
+        ]
         firsts = [q]
         for moves in terms.transitions:
             placed = like.new_zeros(moves.count, width)
@@ -35,7 +40,9 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
         state_block += [b] * own
         if (columns := terms.regressors) is not None:
             n = len(columns.names)
-            fades += [-1 if columns.fades is None else firsts[columns.fades[0]] + columns.fades[1]] * n
+            fades += [
+                -1 if columns.fades is None else firsts[columns.fades[0]] + columns.fades[1]
+            ] * n
             column_block += [b] * n
             lag = lag if columns.lag is None else (p + columns.lag, facts.centre)
             p += n
@@ -46,16 +53,22 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     names = [scale.name for scale in scales] + moving + list(column_names)
     names += ["nu"] if errors.draws_nu else []
     if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise Misfit(f"{facts.where}: two blocks have a parameter {twice[0]}; leave one of them out")
+        raise Misfit(
+            f"{facts.where}: two blocks have a parameter {twice[0]}; leave one of them out"
+        )
     return Structure(
-        G=torch.block_diag(*(terms.G for terms in blocks if terms.states)) if d else like.new_zeros(0, 0),
+        G=torch.block_diag(*(terms.G for terms in blocks if terms.states))
+        if d
+        else like.new_zeros(0, 0),
         mean=torch.cat([terms.mean for terms in blocks]),
         sd=torch.cat([terms.sd for terms in blocks]),
         scales=tuple(scales),
         transitions=tuple(dynamics),
         column_names=column_names,
         inclusion=torch.cat([c.inclusion for c in regressors]) if regressors else like.new_zeros(0),
-        precision=torch.block_diag(*(c.precision for c in regressors)) if regressors else like.new_zeros(0, 0),
+        precision=torch.block_diag(*(c.precision for c in regressors))
+        if regressors
+        else like.new_zeros(0, 0),
         fades=torch.tensor(fades, dtype=torch.long, device=like.device),
         lag=lag,
         errors=errors,

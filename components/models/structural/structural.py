@@ -30,9 +30,16 @@ class SumOfBlocks:
     """``StructuralSeries``: blocks, and the observations' noise, of one series."""
 
     def __init__(
-        self, blocks: list[Block], facts: Facts, observation: tuple[float, float, float | None], errors: Errors
+        self,
+        blocks: list[Block],
+        facts: Facts,
+        observation: tuple[float, float, float | None],
+        errors: Errors,
     ):
-        self.terms = [block.terms(replace(facts, where=f"{facts.where}.{b}")) for b, block in enumerate(blocks)]
+        self.terms = [
+            block.terms(replace(facts, where=f"{facts.where}.{b}"))
+            for b, block in enumerate(blocks)
+        ]
         columns = any(terms.regressors is not None for terms in self.terms)
         r2, df, upper = observation
         noise = facts.noise("observation_sd", math.sqrt(1 - r2) if columns else 1.0, df, upper, ())
@@ -45,7 +52,9 @@ class SumOfBlocks:
             Misfit: a row needs what is not known of the times ahead."""
         beside = beside_of(series, ahead)
         F = torch.cat([terms.rows(beside) for terms in self.terms], 1)
-        parts = [terms.regressors.columns(beside) for terms in self.terms if terms.regressors is not None]
+        parts = [
+            terms.regressors.columns(beside) for terms in self.terms if terms.regressors is not None
+        ]
         X = torch.cat(parts, 1) if parts else F[:, :0]
         known = ~torch.cat([F, X], 1).isnan()
         self._check_ahead(known, len(beside.y) - ahead)
@@ -54,7 +63,9 @@ class SumOfBlocks:
 
     def _check_ahead(self, known: Tensor, times: int) -> None:
         lag = self.structure.lag
-        names = [name for terms in self.terms for name in terms.states] + list(self.structure.column_names)
+        names = [name for terms in self.terms for name in terms.states] + list(
+            self.structure.column_names
+        )
         for j, name in enumerate(names):
             own = lag is not None and j == self.structure.G.shape[0] + lag[0]
             if not own and not bool(known[times:, j].all()):
@@ -72,7 +83,8 @@ class SumOfBlocks:
 
     def split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """σ [C, S], φ [C, Q] and β [C, p]."""
-        S, p = len(self.structure.scales), len(self.structure.column_names)
+        S = len(self.structure.scales)
+        p = len(self.structure.column_names)
         Q = sum(moves.count for moves in self.structure.transitions)
         sigma, phi, beta, _ = theta.tensor_split([S, S + Q, S + Q + p], 1)
         return sigma, phi, beta
@@ -84,14 +96,17 @@ class SumOfBlocks:
 
     def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem:
         sigma, phi, beta = self.split(theta)
-        G, W = self.structure.transition(phi), sigma.square() @ self._spread
+        G = self.structure.transition(phi)
+        W = sigma.square() @ self._spread
         offset = (self.columns(theta, design) @ beta.unsqueeze(2)).squeeze(2)
         noise = sigma[:, :1].square().expand(-1, len(design.y))
-        return TimeVaryingSystem(design.F, G, W, self.structure.mean, self.structure.sd, offset, noise)
+        return TimeVaryingSystem(
+            design.F, G, W, self.structure.mean, self.structure.sd, offset, noise
+        )
 
 
 def beside_of(series: Series, ahead: int) -> Covariates:
-    """One series and so many times after it, of which y is not known."""
+    """Data of a series followed by ``ahead`` times with unknown y."""
     y = series.y[0, :, 0].double()
     y = torch.cat([y, y.new_full((ahead,), torch.nan)])
     later = series.ahead
@@ -103,24 +118,31 @@ def beside_of(series: Series, ahead: int) -> Covariates:
         unknown = value.new_full((ahead - len(known), value.shape[1]), torch.nan)
         return torch.cat([value, known, unknown]).double()
 
-    return Covariates(y, append_time(series.x, later and later.x), append_time(series.u, later and later.u))
+    return Covariates(
+        y, append_time(series.x, later and later.x), append_time(series.u, later and later.u)
+    )
 
 
 @register("model", "structural")
 class Structural(Model[Sequence, SumOfBlocks]):
-    """Structural time series: the sum of ``blocks``, seen through noise.
+    """Structural time series: the sum of ``blocks``, observed with noise.
 
-        y_t = Σ_b F_bt α_bt + x_tᵀ β + ε_t,   α_{b,t+1} = G_b α_bt + N(0, W_b),   ε_t ~ N(0, σ²) or σ t_ν
+        y_t = Σ_b F_bt α_bt + x_tᵀ β + ε_t,   α_{b,t+1} = G_b α_bt + N(0, W_b),
+        ε_t ~ N(0, σ²) or σ t_ν
 
-    Blocks by name, or ``{name: seasonal, period: 52}``; parameters θ [C, P], in float64.  Priors of standard deviations are
-    given in units of ``scale`` (null: sd(y) of what is seen), levels start about ``centre`` (null: the first observation).
-    1/σ² ~ Gamma(df/2, df guess²/2) with guess √(1 − R²) sd(y) where there are columns, else sd(y); ``df`` is that of all blocks
-    too: 0.01 as in bsts, 5 for a prior that can be drawn from.  ν − 2 ~ Gamma(a, b) where it is drawn.  Missing observations
-    are passed over.  One series of one number at a time.
+    Blocks are given by name, or as ``{name: seasonal, period: 52}``; parameters θ [C, P],
+    in float64. Priors of standard deviations are in units of ``scale`` (null: sd(y) of the
+    observed values), levels start about ``centre`` (null: the first observation).
+    1/σ² ~ Gamma(df/2, df guess²/2) with guess √(1 − R²) sd(y) where there are columns, else
+    sd(y); ``df`` applies to all blocks too: 0.01 as in bsts, 5 for a prior that can be
+    drawn from. ν − 2 ~ Gamma(a, b) where it is drawn. Missing observations are skipped.
+    There is one series of one number at a time.
 
-    Raises Misfit when there are several series or numbers, y is not seen or constant, or a block lacks its columns.
+    Raises Misfit when there are several series or numbers, y is not observed or is
+    constant, or a block lacks its columns.
 
-    Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014)."""
+    Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     avoids: ClassVar[dict[str, str]] = {"several_numbers": "takes one number at a time"}
@@ -156,7 +178,9 @@ class Structural(Model[Sequence, SumOfBlocks]):
         )
         errors = Errors(self.errors == "student_t", self.nu, self.nu_shape, self.nu_rate)
         made = SumOfBlocks(list(self.blocks), facts, (self.r2, self.df, self.upper), errors)
-        design = made.design(problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0)
+        design = made.design(
+            problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0
+        )
         if int(design.seen.sum()) < 2:
             raise Misfit(
                 f"dataset={problem.name}: {int(design.seen.sum())} times have y and all that it is regressed on; fill gaps of "

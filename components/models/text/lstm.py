@@ -44,12 +44,14 @@ class LSTMNetwork(Classifier):
             inside = words if layer == 0 else units
             like = problem.train.x
             # Made without numbers, which would be of the global stream.
-            cell = nn.LSTM(inside, units, batch_first=True, device="meta", dtype=like.dtype).to_empty(
-                device=like.device
-            )
+            cell = nn.LSTM(
+                inside, units, batch_first=True, device="meta", dtype=like.dtype
+            ).to_empty(device=like.device)
             with torch.no_grad():
                 for parameter in cell.parameters():
-                    parameter.copy_(self.uniform_parameter(tuple(parameter.shape), units**-0.5, rng.init))
+                    parameter.copy_(
+                        self.uniform_parameter(tuple(parameter.shape), units**-0.5, rng.init)
+                    )
             self.cells.append(cell)
         self.head = self.affine(self.n_tasks * self.n_classes, units, rng.init)
 

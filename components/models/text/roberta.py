@@ -26,7 +26,9 @@ MARKS = 2  # places that RoBERTa's numbering of them leaves out
 class RobertaNetwork(Classifier):
     """The encoder of a folder and, behind its state at the first mark, one affine layer that begins anew."""
 
-    def __init__(self, problem: Supervised, rng: Rng, *, name: str, folder: Path, prior: float, drop: float):
+    def __init__(
+        self, problem: Supervised, rng: Rng, *, name: str, folder: Path, prior: float, drop: float
+    ):
         super().__init__(problem, prior, drop)
         missing = [file for file in FILES if not (folder / file).is_file()]
         if missing:
@@ -39,8 +41,10 @@ class RobertaNetwork(Classifier):
             raise DataUnavailable(
                 f"model={name}: needs the package transformers; pip install 'bayes-runner[roberta]'"
             ) from None
-        tokens, like = check_vocabulary(problem, name) - 1, problem.train.x
-        with torch.random.fork_rng(devices=[]):  # the package draws on the global stream what a folder does not hold
+        tokens = check_vocabulary(problem, name) - 1
+        like = problem.train.x
+        # the package draws on the global stream what a folder does not hold
+        with torch.random.fork_rng(devices=[]):
             encoder = RobertaModel.from_pretrained(
                 folder, local_files_only=True, add_pooling_layer=False, hidden_dropout_prob=drop
             )
@@ -66,27 +70,35 @@ class RobertaNetwork(Classifier):
         # Its dropout draws on the global stream, which is therefore put at a number of ours and then back.
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else [], enabled=dropping):
             if generator is not None and dropping:
-                torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
+                torch.manual_seed(
+                    int(torch.randint(2**62, (), generator=generator, device=generator.device))
+                )
             h = self.encoder(input_ids=ids, attention_mask=there.long()).last_hidden_state[:, 0]
         return self.apply_dropout(h, generator)
 
 
 @register("model", "roberta")
 class Roberta(Model[Supervised, RobertaNetwork]):
-    """RoBERTa, fine-tuned: a large transformer that begins at weights in ``folder``, all of which learn.
+    """RoBERTa, fine-tuned: a large transformer that begins at weights in ``folder``.
 
-        softmax(V h_0 + c),  h_0 the encoder's state at the mark <s> in front;  θ ~ N(0, s²) on every parameter
+    All weights learn.
 
-    Needs the package transformers (pip install 'bayes-runner[roberta]') and, in ``folder``, config.json and
-    model.safetensors as their publisher has them; nothing is ever downloaded.  Its tokens are those of its own tokenizer:
-    ``dataset.tokenizer`` names the folder of tokenizer.json.  Dropout acts in training; with inference=map only where
-    inference.dropout=training.  Places behind the last token are masked.  x [B, L] of tokens -> f [B, T, C].
+        softmax(V h_0 + c),  h_0 the encoder's state at the mark <s> in front;
+        θ ~ N(0, s²) on every parameter
+
+    It needs the package transformers (pip install 'bayes-runner[roberta]') and, in
+    ``folder``, config.json and model.safetensors as their publisher has them; nothing is
+    ever downloaded. It uses the tokens of its own tokenizer: ``dataset.tokenizer`` names
+    the folder of tokenizer.json. Dropout acts in training; with inference=map only where
+    inference.dropout=training. Places behind the last token are masked. x [B, L] of tokens
+    -> f [B, T, C].
 
     Raises:
         DataUnavailable: weights or package are not there.
         Misfit: the inputs are no tokens, are of another tokenizer, or are too long.
 
-    Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4."""
+    Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
@@ -104,5 +116,10 @@ class Roberta(Model[Supervised, RobertaNetwork]):
 
     def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:
         return RobertaNetwork(
-            problem, rng, name=self.name, folder=Path(self.folder), prior=self.prior_std, drop=self.dropout
+            problem,
+            rng,
+            name=self.name,
+            folder=Path(self.folder),
+            prior=self.prior_std,
+            drop=self.dropout,
         )

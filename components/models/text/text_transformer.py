@@ -38,17 +38,21 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.into = network.affine(3 * words, words, generator)  # queries, keys, values
         self.out = network.affine(words, words, generator)
-        self.up, self.down = network.affine(hidden, words, generator), network.affine(words, hidden, generator)
+        self.up = network.affine(hidden, words, generator)
+        self.down = network.affine(words, hidden, generator)
         self.gains = nn.ParameterList([network.constant(words, 1.0) for _ in range(2)])
         self.shifts = nn.ParameterList([network.constant(words, 0.0) for _ in range(2)])
 
     def attend(self, h: Tensor, there: Tensor, heads: int) -> Tensor:
         """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L, D]."""
-        q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [B, H, L, d]
+        # each [B, H, L, d]
+        q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
         return F.linear(mixed.transpose(1, 2).flatten(2), *self.out)
 
-    def forward(self, h: Tensor, there: Tensor, heads: int, dropped: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(
+        self, h: Tensor, there: Tensor, heads: int, dropped: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         h = self.layer_norm(h + dropped(self.attend(h, there, heads)), 0)
         inner = dropped(torch.relu(F.linear(h, *self.up)))
         return self.layer_norm(h + dropped(F.linear(inner, *self.down)), 1)
@@ -78,13 +82,18 @@ class TransformerNetwork(Classifier):
         self.words = self.uniform_parameter(
             (check_vocabulary(problem, name), words), math.sqrt(3 / words), rng.init
         )  # of length 1
-        self.layers = nn.ModuleList(EncoderLayer(self, words, hidden, rng.init) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            EncoderLayer(self, words, hidden, rng.init) for _ in range(layers)
+        )
         self.head = self.affine(self.n_tasks * self.n_classes, words, rng.init)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         tokens, there = read(x)
         D = self.words.shape[1]
-        h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(tokens.shape[1], D, self.words)  # section 3.4
+        # section 3.4
+        h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(
+            tokens.shape[1], D, self.words
+        )
         h = self.apply_dropout(h, generator)
         for layer in self.layers:
             h = layer(h, there, self.heads, lambda inner: self.apply_dropout(inner, generator))

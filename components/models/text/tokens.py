@@ -1,4 +1,8 @@
-"""What networks that read tokens share: which places of a row hold one, a word's vector, how much of a batch is empty."""
+"""Shared parts of networks that read tokens.
+
+They are the positions of a row that hold a token, a word's vector, and the empty share
+of a batch.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What an episode of a game hands on: where the game stands after it, and the transitions within it."""
+"""Results of an episode of a game: the state of the game after it, and its transitions."""

@@ -1,4 +1,4 @@
-"""One episode of a game, played through in every replicate at once."""
+"""One episode of a game, played in all replicates together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,14 @@ class PlayedGame(Protocol):
     ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
 
     def move(
-        self, standing: Standing, turn: Turn, a: Tensor, live: Tensor | None, rng: Rng, *, cut: bool = False
+        self,
+        standing: Standing,
+        turn: Turn,
+        a: Tensor,
+        live: Tensor | None,
+        rng: Rng,
+        *,
+        cut: bool = False,
     ) -> Transition: ...
 
 
@@ -46,12 +53,23 @@ class Episode:
     index: int  # 0 is the first
 
     def play(
-        self, standing: Standing, rng: Rng, choose: Callable[[Tensor], Tensor], learn: Callable[[Transition], None]
+        self,
+        standing: Standing,
+        rng: Rng,
+        choose: Callable[[Tensor], Tensor],
+        learn: Callable[[Transition], None],
     ) -> Info:
-        """Plays it through and moves ``standing`` on in place; her reward, the mean of his or theirs, and welfare, [R] each.
+        """Play the episode and advance ``standing`` in place.
 
-        ``choose`` gives the probabilities of her actions [R, A] in s; ``learn`` is told of each move."""
-        environment, s = self.game.environment, standing.s
+        Args:
+            choose: probabilities of the agent's actions [R, A] in s.
+            learn: receives each move.
+
+        Returns:
+            The agent's reward, the mean of the opponents' rewards, and welfare, [R] each.
+        """
+        environment = self.game.environment
+        s = standing.s
         total: Tensor | None = None
         firsts: Tensor | None = None
         moves: float | Tensor = 0.0
@@ -85,13 +103,18 @@ class Episode:
                     break
         assert total is not None
         assert firsts is not None
-        after = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
+        after = (
+            s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
+        )
         return standing.close(after, total, firsts / moves)
 
     def _without_moves(self, standing: Standing, rng: Rng) -> Info:
         """An episode that is over before the first move in every replicate: rewards of 0, and no move to take shares of."""
-        environment, replicates = self.game.environment, self.game.replicates
+        environment = self.game.environment
+        replicates = self.game.replicates
         players = 1 + len(environment.n_threats)
-        total = torch.zeros(1 + players, replicates, device=environment.device, dtype=environment.dtype)
+        total = torch.zeros(
+            1 + players, replicates, device=environment.device, dtype=environment.dtype
+        )
         firsts = torch.full_like(total[1:], torch.nan)
         return standing.close(environment.reset(replicates, rng.batches), total, firsts)

@@ -1,4 +1,4 @@
-"""Where a game stands between two of its episodes."""
+"""State of a game between two of its episodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.contracts.traces import Trace
 
 
 class Hosts(Protocol):
-    """What is asked of the game that stands."""
+    """Interface that ``Standing`` requires of its game."""
 
     environment: Environment
     replicates: int
@@ -23,7 +23,7 @@ class Hosts(Protocol):
 
 @dataclass(kw_only=True)
 class Standing:
-    """Where a game stands: the part of an inference's state that is the game's."""
+    """State of a game: the game's part of the state of an inference."""
 
     game: Hosts = rebuilt()
     s: Tensor  # where the next episode begins [R, …]
@@ -31,8 +31,10 @@ class Standing:
     rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode
     episodes: int = 0  # played so far
     others: list[object] = field(default_factory=list)  # what each further opponent remembers
-    beside: Trace = field(default_factory=Trace)  # what each opponent got, and the welfare, rows [M + 1, R]
-    firsts: Trace = field(default_factory=Trace)  # share of moves that was action 0, hers and theirs, rows [1 + M, R]
+    # what each opponent got, and the welfare, rows [M + 1, R]
+    beside: Trace = field(default_factory=Trace)
+    # share of moves that was action 0, hers and theirs, rows [1 + M, R]
+    firsts: Trace = field(default_factory=Trace)
 
     def __post_init__(self) -> None:
         self.rewards.cut(self.episodes)
@@ -44,21 +46,32 @@ class Standing:
         """Rewards of the episodes played so far [R, t]."""
         environment = self.game.environment
         if not self.episodes:
-            return torch.empty(self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
+            return torch.empty(
+                self.game.replicates, 0, device=environment.device, dtype=environment.dtype
+            )
         return self.rewards.stack_rows(1).to(environment.device)
 
     @property
     def earned_beside(self) -> Tensor:
-        """What each opponent got in them, and welfare [M + 1, R, t]; nothing of episodes of records of before."""
+        """Reward of each opponent in the episodes, and welfare [M + 1, R, t].
+
+        Episodes of older records have no entries.
+        """
         return self._of_each(self.beside)
 
     @property
     def first_actions(self) -> Tensor:
-        """Share of her moves, and of each opponent's, that was action 0 [1 + M, R, t]; as above."""
+        """Share of action 0 among the moves of the agent and of each opponent [1 + M, R, t].
+
+        Episodes of older records have no entries.
+        """
         return self._of_each(self.firsts)
 
     def close(self, s: Tensor, total: Tensor, firsts: Tensor) -> Info:
-        """An episode has ended: where the next begins, rows of the traces; her reward, the mean of theirs, and welfare [R]."""
+        """End an episode: store the start of the next one and append rows to the traces.
+
+        Return the agent's reward, the mean of the opponents' rewards, and welfare [R].
+        """
         self.s = s
         self.rewards.append(total[0])
         self.beside.append(total[1:])
@@ -70,5 +83,7 @@ class Standing:
     def _of_each(self, trace: Trace) -> Tensor:
         environment = self.game.environment
         if not len(trace):
-            return torch.empty(0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
+            return torch.empty(
+                0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype
+            )
         return trace.stack_rows(2).to(environment.device)

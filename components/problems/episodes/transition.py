@@ -1,4 +1,4 @@
-"""What a decision maker has seen after a move of a game."""
+"""Observation of a decision maker after a move of a game."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from components.contracts.games import OpponentEnds
 
 @dataclass(slots=True)
 class Transition:
-    """What she has seen after a move, Algorithm 4.1 line 1: (s, a, b, r_A, r_B, s'), with the number of the joint action."""
+    """Observation of the agent after a move, Algorithm 4.1 line 1: (s, a, b, r_A, r_B, s').
+
+    b is the number of the joint action.
+    """
 
     s: Tensor  # [R, …]
     a: Tensor  # [R]
@@ -22,10 +25,12 @@ class Transition:
     r_b: Tensor  # [R, M]
     s_next: Tensor  # [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game does
-    live: Tensor | None  # [R] bool: replicates whose episode was going on before the move; None: all
+    # [R] bool: replicates whose episode was going on before the move; None: all
+    live: Tensor | None
     cut: bool = False  # whether the horizon ends the episode here
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
-    truncated: Tensor | None = None  # [R] bool: the episode stops at s', though it could go on; None: nowhere
+    # [R] bool: the episode stops at s', though it could go on; None: nowhere
+    truncated: Tensor | None = None
     opponents: OpponentEnds | None = None  # None: opponents play as long as the decision maker does
 
     @property
@@ -36,11 +41,16 @@ class Transition:
         return self.truncated if self.done is None else self.done | self.truncated
 
     def of_opponent(self, m: int) -> Transition:
-        """The same with the ends of opponent m: an episode that ends for the decision maker alone is truncated for m."""
+        """Transition with the ends of opponent m.
+
+        An episode that ends only for the decision maker is truncated for m.
+        """
         ends = self.opponents
         if ends is None:
             return self
-        done, present, over = ends.done.select(1, m), ends.present.select(1, m), self.over
+        done = ends.done.select(1, m)
+        present = ends.present.select(1, m)
+        over = self.over
         live = present if self.live is None else present & self.live
         return replace(self, done=done, live=live, truncated=None if over is None else over & ~done)
 
@@ -53,7 +63,7 @@ class Transition:
         return everyone if self.live is None else everyone & self.live
 
     def ending(self) -> Transition:
-        """The same, told to those alone whose episode it ends at a true end."""
+        """Transition for only the replicates in which the episode reaches a true end."""
         ends = torch.zeros_like(self.a, dtype=torch.bool) if self.done is None else self.done
         return replace(self, live=ends if self.live is None else ends & self.live)
 

@@ -1,1 +1,1 @@
-"""Problems of which each replicate has data of its own, all of them at once."""
+"""Problems in which each replicate has its own data, all run together."""

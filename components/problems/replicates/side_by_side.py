@@ -1,4 +1,4 @@
-"""Replicates of a supervised problem side by side: R of them, whose training rows are equal in number."""
+"""Batched replicates of a supervised problem: R of them with equally many training rows."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ class Batches:
 
 @dataclass
 class SupervisedReplicates:
-    """R splits of a set, each of which is shown in its own order, scored by its own test rows, and has its own streams.
+    """R splits of a data set, each with its own row order, test rows and streams.
 
-    Batches, and what evaluations draw, are those that the split has where it is computed alone.  A posterior of it is R
-    posteriors.  Figures are those of the first.
+    Batches, and draws of evaluations, are the same as for a split computed by itself. A
+    posterior of it is R posteriors. Figures are of the first split.
 
     Raises:
-        Misfit: the splits differ in what they are learnt from: number of rows, inputs or labels."""
+        Misfit: the training data of the splits differ in number of rows, inputs or labels.
+    """
 
     kind: ClassVar[Kind] = "supervised"
     splits: list[Supervised]
@@ -79,19 +80,33 @@ class SupervisedReplicates:
 
     def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batches]]:
         """Steps start+1 … stop with the batch of every split."""
-        first, whole = self.splits[0], self._train
+        first = self.splits[0]
+        whole = self._train
         size = None if sees == "whole" else first.batch_size
         each = torch.arange(self.replicates, device=whole.x.device)[:, None]
-        orders = [minibatches(first.n, size, rng.of(r), start, stop) for r in range(self.replicates)]
+        orders = [
+            minibatches(first.n, size, rng.of(r), start, stop) for r in range(self.replicates)
+        ]
         for shown in zip(*orders, strict=True):
-            step, rows = shown[0][0], [rows for _, rows in shown if rows is not None]
+            step = shown[0][0]
+            rows = [rows for _, rows in shown if rows is not None]
             if not rows:
                 yield step, whole
                 continue
             at = torch.stack(rows).to(whole.x.device)  # [R, B]
-            yield step, Batches(whole.x[each, at], whole.y[each, at], whole.mask[each, at], first.n / at.shape[1])
+            yield (
+                step,
+                Batches(
+                    whole.x[each, at],
+                    whole.y[each, at],
+                    whole.mask[each, at],
+                    first.n / at.shape[1],
+                ),
+            )
 
-    def score(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Tensor | float]:
+    def score(
+        self, posterior: Sequence[Predicts | Variants], rng: Rng
+    ) -> dict[str, Tensor | float]:
         """Scores of every split [R] by its own posterior, or by each of its variants."""
         each = enumerate(zip(self.splits, posterior, strict=True))
         found = [_of_each(of, split.score, rng.of(r)) for r, (split, of) in each]
@@ -105,5 +120,11 @@ class SupervisedReplicates:
         return self.splits[0].describe() | {"side by side": f"{self.replicates} replicates"}
 
 
-def _of_each(posterior: Predicts | Variants, f: Callable[[Predicts, Rng], dict[str, V]], rng: Rng) -> dict[str, V]:
-    return posterior.each(lambda one: f(one, rng)) if isinstance(posterior, Variants) else f(posterior, rng)
+def _of_each(
+    posterior: Predicts | Variants, f: Callable[[Predicts, Rng], dict[str, V]], rng: Rng
+) -> dict[str, V]:
+    return (
+        posterior.each(lambda one: f(one, rng))
+        if isinstance(posterior, Variants)
+        else f(posterior, rng)
+    )

@@ -18,6 +18,8 @@ class Variants:
     of: dict[str, Predicts]
 
     def each(self, f: Callable[[Predicts], dict[str, V]]) -> dict[str, V]:
-        """What f finds of each, under ``name/variant``."""
+        """Results of f for each variant, under ``name/variant``."""
         found = ((variant, f(posterior)) for variant, posterior in self.of.items())
-        return {f"{name}/{variant}": value for variant, said in found for name, value in said.items()}
+        return {
+            f"{name}/{variant}": value for variant, said in found for name, value in said.items()
+        }

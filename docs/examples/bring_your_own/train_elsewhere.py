@@ -27,7 +27,9 @@ def split(n_test: int = 500) -> tuple[torch.Tensor, ...]:
 
 def network(kind: str) -> nn.Module:
     if kind == "mlp":
-        return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+        return nn.Sequential(
+            nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)
+        )
     if kind == "cnn":
         image, halved = nn.Unflatten(1, (1, 8, 8)), nn.MaxPool2d(2)
         first, second = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 16, 3, padding=1)

@@ -1,4 +1,4 @@
-"""Whether an attacker can attack what it is to see: a dataset and a model, as they are configured."""
+"""Checks that an attacker can attack its target: a dataset and a model, as configured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
     Raises:
         IncompatibleError: naming the key.
     """
-    kind, target, chosen = dataset.poses(), dataset.target_kind(), f"{where}={attacker.name}"
+    kind = dataset.poses()
+    target = dataset.target_kind()
+    chosen = f"{where}={attacker.name}"
     if kind not in attacker.kinds:
         raise _wrong_kind(chosen, where, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:
@@ -52,8 +54,10 @@ def _wrong_kind(chosen: str, where: str, kind: str, dataset: str) -> Incompatibl
     )
 
 
-def check_domain(attacked: Domain, chosen: str, where: str, dataset: type[Dataset], name: str) -> None:
-    """Refuses an attack on inputs of another kind than those of a dataset.
+def check_domain(
+    attacked: Domain, chosen: str, where: str, dataset: type[Dataset], name: str
+) -> None:
+    """Refuse an attack on inputs of another kind than the dataset's.
 
     Raises:
         IncompatibleError: naming the key.
@@ -66,8 +70,10 @@ def check_domain(attacked: Domain, chosen: str, where: str, dataset: type[Datase
 
 
 def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
-    """Refuses attackers inside a component's full mapping, by their classes alone: before sizes of another kind reach one
-    that attacks other inputs, or one that is none of evasion reaches the key of one.
+    """Refuse incompatible attackers inside a component's full mapping, by class only.
+
+    The check comes before sizes of another kind reach an attacker of other inputs, or an
+    attacker that is not an evasion attack reaches the key of an evasion attack.
 
     Raises:
         IncompatibleError: naming the key.
@@ -77,5 +83,7 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
         cls = registry.get(inner, attacker)
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)
-        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds:
+        elif (
+            issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds
+        ):
             raise _wrong_kind(f"{path}={attacker}", path, dataset.kind, name)

@@ -35,11 +35,20 @@ class Composition:
         adjusted: Callable[[Values], Values] = lambda values: values,
         lacks_steps: Callable[[Parts], bool] = lambda parts: False,
     ):
-        """``carried`` are keys of an experiment, which go to whatever component takes a role's place, ``asked`` those of the
-        user; ``adjusted`` is what a mode of the run (smoke) does to the mappings; ``lacks_steps`` says whether a run of some
-        components would not know its number of steps."""
-        self.values, self.checks, self.adjusted = values, checks, adjusted
-        self.carried, self.asked = carried or {}, asked or {}
+        """Create a composition.
+
+        Args:
+            carried: keys of an experiment, which apply to any component that takes a role's
+                place.
+            asked: keys that the user set.
+            adjusted: the effect of a mode of the run (smoke) on the mappings.
+            lacks_steps: True if a run of some components would not know its number of steps.
+        """
+        self.values = values
+        self.checks = checks
+        self.adjusted = adjusted
+        self.carried = carried or {}
+        self.asked = asked or {}
         self.lacks_steps = lacks_steps
         # Of what ``works`` has found to fit, by method: whether the run would lack its number of steps.
         self.methods_that_work: dict[str, bool] = {}
@@ -76,11 +85,14 @@ class Composition:
         return holder["name"] if isinstance(holder, dict) else holder
 
     def works(self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()) -> bool:
-        """Whether the whole fits with other names (or none) in some keys that hold components, or other values of keys.
+        """True if the composition fits with some components or key values replaced.
 
-        A component put in place of a role has its own defaults and the experiment's keys that it knows.  With the keys that
-        the user set it has to fit too, where it knows all of them.  ``brings``: capabilities that a setting of the model,
-        which is only told in words, would bring."""
+        A component key may take another name or none; any other key takes a new value.
+
+        A component put in place of a role has its own defaults and the experiment's keys that
+        it knows.  If it knows all of the keys that the user set, it has to fit with these too.
+        ``brings``: capabilities that a setting of the model, given only in words, would add.
+        """
         parts = self._fitting_parts(changes, brings, with_asked=False)
         if parts is None:
             return False
@@ -98,11 +110,17 @@ class Composition:
             if role in CHOSEN
         )
 
-    def _fitting_parts(self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool) -> Parts | None:
+    def _fitting_parts(
+        self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool
+    ) -> Parts | None:
         """The components of the changed whole; None: they do not fit."""
         try:
             values = self._replace_parts(changes, with_asked)
-            same = {role: part for role, part in self.built.items() if values.get(role) is self.values.get(role)}
+            same = {
+                role: part
+                for role, part in self.built.items()
+                if values.get(role) is self.values.get(role)
+            }
             other = Composition(values, self.checks, same)
             parts = other.parts
             if brings:
@@ -127,16 +145,24 @@ class Composition:
             values[role] = fill_in(role, values[role], role)
         adjusted = self.adjusted(values)
         # A mapping that nothing changed stays the same object, so that its component is not built again.
-        return {k: self.values[k] if k in self.values and v == self.values[k] else v for k, v in adjusted.items()}
+        return {
+            k: self.values[k] if k in self.values and v == self.values[k] else v
+            for k, v in adjusted.items()
+        }
 
     def _in_place(self, role: str, name: str, with_asked: bool) -> Values:
-        """The full mapping of a component in the place of a role's own.
+        """Full mapping of a component in the place of a role's own.
 
         Raises:
-            ConfigError: it cannot be had by its name alone."""
+            ConfigError: the component cannot be configured by its name only.
+        """
         keys = known_keys(role, {"name": name}, role).keys
         given = dict(self.carried.get(role, {})) | (self.asked.get(role, {}) if with_asked else {})
-        own = component_defaults(role, name) | {k: v for k, v in given.items() if k in keys} | {"name": name}
+        own = (
+            component_defaults(role, name)
+            | {k: v for k, v in given.items() if k in keys}
+            | {"name": name}
+        )
         out = fill_in(role, own, role)
         for where, _, part in [(role, role, out), *parts_inside(role, out, role)]:
             if lacking := [key for key, value in part.items() if _is_to_be_given(key, value)]:
@@ -146,7 +172,7 @@ class Composition:
 
 
 def _is_to_be_given(key: str, value: Any) -> bool:
-    """Whether a key waits for something of the user's: a value, a file, or a folder that is there."""
+    """True if a key needs user input: a value, a file, or an existing folder."""
     if value == "???" or (key == "path" and value is None):
         return True
     return key == "folder" and not Path(str(value)).is_dir()

@@ -27,7 +27,10 @@ class Offer:
 
 @dataclass(frozen=True)
 class Mend:
-    """Settings that could mend a refusal: told if the whole composition takes them, or if none are named."""
+    """Settings that could resolve an incompatibility.
+
+    They are shown if the whole composition accepts them, or if no settings are named.
+    """
 
     text: str
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted keys and their values
@@ -41,11 +44,13 @@ class Mend:
 
 
 class IncompatibleError(ConfigError):
-    """Parts that do not fit as they are configured; ``offers`` and ``mends`` have not been tried yet."""
+    """Components that do not fit as configured; ``offers`` and ``mends`` are not tried yet."""
 
     def __init__(self, problem: str, *offers: Offer, mends: tuple[Mend, ...] = ()):
         super().__init__(problem)
-        self.problem, self.offers, self.mends = problem, offers, mends
+        self.problem = problem
+        self.offers = offers
+        self.mends = mends
 
     def inside(self, path: str, keys: Mapping[str, str]) -> IncompatibleError:
         """The same of parts inside another, which ``keys`` of it hold by role; ``path`` is said first."""

@@ -1,4 +1,7 @@
-"""What a refusal offers: settings, names and groups of names that were tried on the whole composition and work."""
+"""Suggestions in an incompatibility error: settings, names and groups of names.
+
+Each was tried on the whole composition and works.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,15 @@ GROUPS = 4  # groups of parts, and experiments, that are named at most
 
 
 def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
-    """A refusal with what would mend it: each setting and each name works in the whole composition.
+    """Incompatibility error with its fixes; each setting and name works in the composition.
 
-    Where no name that the refusal is about does, others do that take the place of one part, of two, or an experiment."""
+    If no name that the error is about works, the message suggests replacements of one
+    component, of two, or an experiment.
+    """
     words = [
-        mend.text for mend in error.mends if not (mend.changes or mend.brings) or whole.works(mend.changes, mend.brings)
+        mend.text
+        for mend in error.mends
+        if not (mend.changes or mend.brings) or whole.works(mend.changes, mend.brings)
     ]
     text = "".join(f"; {word}" for word in words)
     for offer in error.offers:
@@ -41,14 +48,18 @@ def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
 def _missing_steps(whole: Composition) -> str:
     """The hint to give a number of steps, and with which of the methods on offer where not all need one."""
     methods = whole.methods_that_work
-    need, others = (sorted(name for name in methods if methods[name] is needs) for needs in (True, False))
+    need, others = (
+        sorted(name for name in methods if methods[name] is needs) for needs in (True, False)
+    )
     if not need:
         return ""
     hint = "; give steps=… too"
     if not others:
         return hint
     return (
-        f"{hint} with {list_names(need)}" if len(need) < len(others) else f"{hint}, but not with {list_names(others)}"
+        f"{hint} with {list_names(need)}"
+        if len(need) < len(others)
+        else f"{hint}, but not with {list_names(others)}"
     )
 
 
@@ -62,12 +73,14 @@ def _candidates(whole: Composition, role: str, now: object) -> list[str]:
 
 
 def _names(whole: Composition, offer: Offer) -> list[str]:
-    """Components that work in the place that an offer is about; those that do with some settings alone, with these."""
+    """Components that work in the place of an offer; those that need settings include them."""
     found = []
     for name in _candidates(whole, offer.role, whole.name_at(offer.key)):
         if whole.works({offer.key: name}):
             found.append(name)
-        elif (settings := _settings(offer, name)) and whole.works({offer.key: name}, brings=offer.needs):
+        elif (settings := _settings(offer, name)) and whole.works(
+            {offer.key: name}, brings=offer.needs
+        ):
             found.append(f"{name} ({', '.join(settings)})")
     return found
 
@@ -83,12 +96,16 @@ def _settings(offer: Offer, name: str) -> list[str]:
 
 
 def _instead(error: IncompatibleError, whole: Composition) -> str:
-    """What works where no name that a refusal is about does."""
+    """Working alternatives if no name that an error is about works."""
     roles = list(dict.fromkeys([offer.role for offer in error.offers if offer.role in CHOSEN]))
     for role in dict.fromkeys([*roles, "inference", "model", "attacker"]):
         if role == "attacker" and (text := _without_attacker(whole)):
             return text
-        if names := _names(whole, Offer(role, "")) if whole.name_at(role) or role == "attacker" else []:
+        if (
+            names := _names(whole, Offer(role, ""))
+            if whole.name_at(role) or role == "attacker"
+            else []
+        ):
             return f"; {LEADS[role]}: {list_names(names)}"
     if groups := _first(_groups(whole), GROUPS):
         return f"; parts that fit together: {', or '.join(groups)}"
@@ -101,9 +118,13 @@ def _instead(error: IncompatibleError, whole: Composition) -> str:
 
 
 def _without_attacker(whole: Composition) -> str:
-    """The hint to leave the attacker out; "": there is none, or that would not do."""
+    """Hint to leave the attacker out; "" if there is no attacker or that would not work."""
     name = whole.name_at("attacker")
-    return f"; leave attacker={name} out (~attacker)" if name and whole.works({"attacker": None}) else ""
+    return (
+        f"; leave attacker={name} out (~attacker)"
+        if name and whole.works({"attacker": None})
+        else ""
+    )
 
 
 def _groups(whole: Composition) -> Iterator[str]:
@@ -113,25 +134,38 @@ def _groups(whole: Composition) -> Iterator[str]:
     methods = _candidates(whole, "inference", None)
     for attacker in attackers[1:]:
         for role, names in (("inference", methods), ("model", models)):
-            yield from (_format_changes(changes) for name in names if whole.works(changes := {role: name, **attacker}))
+            yield from (
+                _format_changes(changes)
+                for name in names
+                if whole.works(changes := {role: name, **attacker})
+            )
     for attacker in attackers:
         for model in models:
             choices = ({"model": model, "inference": method, **attacker} for method in methods)
             # One method for each model, so that more models are seen.
-            yield from _first((_format_changes(changes) for changes in choices if whole.works(changes)), 1)
+            yield from _first(
+                (_format_changes(changes) for changes in choices if whole.works(changes)), 1
+            )
 
 
 def _attackers(whole: Composition) -> list[dict[str, str | None]]:
-    """What can be done about the attacker: nothing, leave it out, or take another in a game, which needs one."""
+    """Options for the attacker: no change, leave it out, or another one in a game.
+
+    A game needs an attacker.
+    """
     nothing: list[dict[str, str | None]] = [{}]
     if whole.kind == "game":
-        return nothing + [{"attacker": name} for name in _candidates(whole, "attacker", whole.name_at("attacker"))]
+        return nothing + [
+            {"attacker": name} for name in _candidates(whole, "attacker", whole.name_at("attacker"))
+        ]
     return nothing + ([{"attacker": None}] if whole.name_at("attacker") else [])
 
 
 def _format_changes(changes: dict[str, str | None]) -> str:
     """Changes as the words of a command line."""
-    return " ".join(f"~{role}" if name is None else f"{role}={name}" for role, name in changes.items())
+    return " ".join(
+        f"~{role}" if name is None else f"{role}={name}" for role, name in changes.items()
+    )
 
 
 def _first(items: Iterable[str], n: int) -> list[str]:

@@ -24,14 +24,17 @@ def _naming(path: str, **keys: str) -> Iterator[None]:
         raise error.inside(path, keys) from None
 
 
-def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
+def check_pairs(
+    dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None
+) -> None:
     """Refuses parts that do not fit as they are configured; the offers of the error have not been tried.
 
     Raises:
         IncompatibleError: naming the pair.
     """
     check_model(dataset, model)
-    check_gradients(inference, "inference", model)  # first: what an estimator asks, the method that holds it asks too
+    # first: what an estimator asks, the method that holds it asks too
+    check_gradients(inference, "inference", model)
     if unknown := model.assumptions() - dataset.simulates:
         raise IncompatibleError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
@@ -61,7 +64,8 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         check_held(attacker, "attacker", dataset, model)
     if dataset.poses() == "game" and attacker is None:
         raise IncompatibleError(
-            f"attacker: dataset={dataset.name} is a game and needs an adversary", Offer("attacker", "there are")
+            f"attacker: dataset={dataset.name} is a game and needs an adversary",
+            Offer("attacker", "there are"),
         )
     own = any(isinstance(part, Attacker) for _, part in held_components(inference, "inference"))
     if inference.attacks and attacker is None and not own:
@@ -76,13 +80,18 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 
     Raises:
         IncompatibleError: naming the method."""
-    if "predicts" not in inference.gives | inference.gives_by_kind.get(dataset.poses(), frozenset()):
+    if "predicts" not in inference.gives | inference.gives_by_kind.get(
+        dataset.poses(), frozenset()
+    ):
         raise IncompatibleError(
-            f"{why}, and inference={inference.name} predicts nothing", Offer("inference", "inference that predicts")
+            f"{why}, and inference={inference.name} predicts nothing",
+            Offer("inference", "inference that predicts"),
         )
 
 
-def check_side_by_side(asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None) -> None:
+def check_side_by_side(
+    asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None
+) -> None:
     """Refuses replicates side by side of parts that cannot have them so, and variants that are to be learnt otherwise.
 
     Raises:
@@ -117,11 +126,14 @@ def check_model(dataset: Dataset, model: Model) -> None:
     Raises:
         IncompatibleError: naming what it cannot read.
     """
-    kind, target = dataset.poses(), dataset.target_kind()
-    that_do, that_fit = Offer("model", "models that do"), Offer("model", "models that fit")
+    kind = dataset.poses()
+    target = dataset.target_kind()
+    that_do = Offer("model", "models that do")
+    that_fit = Offer("model", "models that fit")
     if kind not in model.kinds:
         raise IncompatibleError(
-            f"model={model.name} does not fit dataset={dataset.name} ({a_kind(kind)} problem)", that_do
+            f"model={model.name} does not fit dataset={dataset.name} ({a_kind(kind)} problem)",
+            that_do,
         )
     if kind == "supervised" and dataset.domain not in model.domains:
         raise IncompatibleError(
@@ -131,11 +143,17 @@ def check_model(dataset: Dataset, model: Model) -> None:
         )
     if target is not None and model.targets is not None and target not in model.targets:
         raise IncompatibleError(
-            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}", that_do
+            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}",
+            that_do,
         )
-    if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
+    if (
+        (holds := dataset.holds()) is not None
+        and model.values is not None
+        and holds not in model.values
+    ):
         raise IncompatibleError(
-            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}", that_do
+            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}",
+            that_do,
         )
     check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
@@ -157,10 +175,13 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     Raises:
         IncompatibleError: naming what is lacking and, where a key asks for it, the key.
     """
-    kind, offered = dataset.poses(), model.capabilities()
+    kind = dataset.poses()
+    offered = model.capabilities()
     that_fit = Offer("inference", f"inference that fits model={model.name}")
     if kind not in inference.kinds:
-        raise IncompatibleError(f"inference={inference.name} has no use for {a_kind(kind)} problem", that_fit)
+        raise IncompatibleError(
+            f"inference={inference.name} has no use for {a_kind(kind)} problem", that_fit
+        )
     target = dataset.target_kind()
     if target is not None and (misfit := inference.labels_misfit(target)):
         setting, mend = misfit
@@ -171,12 +192,20 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     lacks = inference.needs - offered or inference.required_capabilities(kind, offered) - offered
     if not lacks:
         return
-    where = {capability: model.offers_where[capability] for capability in lacks if capability in model.offers_where}
+    where = {
+        capability: model.offers_where[capability]
+        for capability in lacks
+        if capability in model.offers_where
+    }
     mends: tuple[Mend, ...] = ()
     if lacks == where.keys():
         settings = "; ".join(f"set model.{setting}" for setting in sorted(set(where.values())))
         # a setting brings all that it is named for, not only what is lacked here
-        brought = {capability for capability, setting in model.offers_where.items() if setting in where.values()}
+        brought = {
+            capability
+            for capability, setting in model.offers_where.items()
+            if setting in where.values()
+        }
         mends = (Mend(settings, brings=frozenset({*lacks, *brought})),)
     how = " as configured" if where else ""
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{how}"
@@ -187,8 +216,12 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     values = dict(inference)
     shown = {key: part.name if isinstance(part := values[key], Component) else part for key in keys}
     who = " and ".join(f"inference.{key}={value}" for key, value in shown.items())
-    that_can = Offer("model", "models that can", needs=inference.required_capabilities(kind, offered))
-    raise IncompatibleError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends)
+    that_can = Offer(
+        "model", "models that can", needs=inference.required_capabilities(kind, offered)
+    )
+    raise IncompatibleError(
+        f"{who} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
+    )
 
 
 def check_scored(dataset: Dataset, model: Model) -> None:
@@ -199,17 +232,24 @@ def check_scored(dataset: Dataset, model: Model) -> None:
     asked = dataset.asked_by_keys()
     for capability in sorted(asked.keys() - model.capabilities()):
         setting, mend = asked[capability]
-        changes = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in mend.split())}
+        changes = {
+            key: yaml.safe_load(value)
+            for key, _, value in (word.partition("=") for word in mend.split())
+        }
         raise IncompatibleError(
             f"{setting} needs {capability}, which model={model.name} lacks",
-            Offer("model", "one of the models that can", needs=frozenset({capability}), joint=", or "),
+            Offer(
+                "model", "one of the models that can", needs=frozenset({capability}), joint=", or "
+            ),
             mends=(Mend(f"use {mend}", changes),),
         )
 
 
 def check_held(component: Component, where: str, dataset: Dataset, model: Model) -> None:
-    """Refuses components inside one that do not fit.  Where it holds a model and an inference method beside each other, they
-    are a run of their own on the same data, and an attacker beside them attacks that model.
+    """Refuse components inside a component that do not fit.
+
+    If it holds both a model and an inference method, these form a run of their own on the
+    same data, and an attacker next to them attacks that model.
 
     Raises:
         IncompatibleError: naming the key that holds it.
@@ -254,9 +294,13 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
     offered = inference.variational_capabilities() or model.capabilities()
     if lacking := gradient.needs - offered:
         who = (
-            f"the q(θ) of inference={inference.name}" if inference.variational_capabilities() else f"model={model.name}"
+            f"the q(θ) of inference={inference.name}"
+            if inference.variational_capabilities()
+            else f"model={model.name}"
         )
-        others = () if inference.variational_capabilities() else (Offer("model", "models that have it"),)
+        others = (
+            () if inference.variational_capabilities() else (Offer("model", "models that have it"),)
+        )
         raise IncompatibleError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks",
             Offer("gradient", "gradients that fit it", where=where),

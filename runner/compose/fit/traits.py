@@ -1,4 +1,4 @@
-"""Whether the data of a dataset are like what a model, a method or an attacker asks."""
+"""Checks that a dataset has the traits that a model, a method or an attacker requires."""
 
 from __future__ import annotations
 
@@ -9,21 +9,34 @@ from components.contracts.traits import TRAITS
 from components.datasets.own.own_file import OwnFile
 from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer
 
-OTHERS = {"model": "models that fit", "inference": "inference that fits", "attacker": "attackers that fit"}
+OTHERS = {
+    "model": "models that fit",
+    "inference": "inference that fits",
+    "attacker": "attackers that fit",
+}
 
 
-def check_traits(dataset: Dataset, part: Model | Inference | Injection, role: str, where: str = "") -> None:
-    """Refuses a part, chosen by the key ``where`` (that of its role), that cannot take what the data are like, as far as the
-    class of the dataset says.
+def check_traits(
+    dataset: Dataset, part: Model | Inference | Injection, role: str, where: str = ""
+) -> None:
+    """Refuse a component that cannot take the traits of the data.
+
+    The component is chosen by the key ``where`` (its role's key).  The traits are known
+    only as far as the class of the dataset declares them.
 
     Raises:
-        IncompatibleError: with what they are like."""
-    is_described = registry.file("dataset", dataset.name) is not None and not isinstance(dataset, OwnFile)
+        IncompatibleError: with the traits of the data.
+    """
+    is_described = registry.file("dataset", dataset.name) is not None and not isinstance(
+        dataset, OwnFile
+    )
     traits = dataset.data_traits()
     misfits = [(why, TRAITS[trait][0], "") for trait, why in part.avoids.items() if trait in traits]
     if is_described:
         wanted = [(trait, why) for trait, why in part.wants.items() if trait not in traits]
-        misfits += [(why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in wanted]
+        misfits += [
+            (why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in wanted
+        ]
     if misfits:
         why, has, setting = misfits[0]
         mends = (Mend.by_setting("set", "dataset", setting),) if setting else ()

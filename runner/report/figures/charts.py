@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 Chart = dict[str, Any]
 DASHES = dict(zip(LINES, ("solid", "dash", "dot", "dashdot"), strict=True))
 SYMBOLS = ["circle", "square", "diamond", "triangle-down", "star", "triangle-up", "cross", "x"]
-PANEL, LEGEND_LINE, EDGE = 260, 20, 90  # pixels: height of a panel, of a line of the legend, of what is around
+PANEL = 260
+LEGEND_LINE = 20
+EDGE = 90  # pixels: height of a panel, of a line of the legend, of what is around
 MOST_POINTS = 20_000  # of a panel: longer lines are thinned, first and last points kept
-FEWEST, LONGEST = 20, 300  # points of a line that is thinned
+FEWEST = 20
+LONGEST = 300  # points of a line that is thinned
 
 
 def plain(text: str) -> str:
-    """Words as plotly shows them: mathematics between dollar signs as the letters it stands for, no mark-up of theirs."""
+    """Text as plotly shows it.
+
+    Mathematics between dollar signs becomes the letters it denotes; mark-up is escaped.
+    """
 
     def letters(found: re.Match[str]) -> str:
         def letter(name: re.Match[str]) -> str:
@@ -45,7 +51,7 @@ def numbers(values: Iterable[float]) -> list[float | None]:
 
 
 def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
-    """Of panels below each other, with one legend under them."""
+    """Layout of panels below each other, with one legend under them."""
     height = PANEL * len(panels) + EDGE + LEGEND_LINE * n_names
     layout: Chart = {
         "grid": {"rows": len(panels), "columns": 1, "pattern": "independent", "ygap": 0.25},
@@ -65,11 +71,15 @@ def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
 
 
 def _on(i: int, name: str, first: bool) -> Chart:
-    """Where a trace stands, and which name of the legend switches it."""
+    """Axes of a trace, and the legend name that switches it."""
     at = str(i + 1) if i else ""
     return {
-        "xaxis": f"x{at}", "yaxis": f"y{at}", "name": plain(name), "legendgroup": name, "showlegend": first,
-    }  # fmt: skip
+        "xaxis": f"x{at}",
+        "yaxis": f"y{at}",
+        "name": plain(name),
+        "legendgroup": name,
+        "showlegend": first,
+    }
 
 
 def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Chart:
@@ -78,7 +88,9 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
     data: list[Chart] = []
     for i, metric in enumerate(metrics):
         for k, model in enumerate(models):
-            own = table[(table["metric"] == metric) & (table["model"] == model)].sort_values("n_train")
+            own = table[(table["metric"] == metric) & (table["model"] == model)].sort_values(
+                "n_train"
+            )
             if own.empty:
                 continue
             dash = "solid" if k // len(PALETTE) % 2 == 0 else "dash"
@@ -86,24 +98,40 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
             data.append(
                 _on(i, model, not any(t["legendgroup"] == model for t in data))
                 | {
-                    "type": "scatter", "mode": "lines+markers", "x": numbers(own["n_train"]), "y": numbers(own["mean"]),
-                    "error_y": {"type": "data", "array": [float(f"{v:.2g}") for v in own["se"].fillna(0.0)], "thickness": 1},
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "x": numbers(own["n_train"]),
+                    "y": numbers(own["mean"]),
+                    "error_y": {
+                        "type": "data",
+                        "array": [float(f"{v:.2g}") for v in own["se"].fillna(0.0)],
+                        "thickness": 1,
+                    },
                     "line": {"color": colour, "dash": dash},
                     "marker": {"color": colour, "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
                     "customdata": [int(n) for n in own["n"]],
                     "hovertemplate": "%{x}: %{y} (SE; n %{customdata})",
                 }
-            )  # fmt: skip
+            )
     layout = _layout([words[m] for m in metrics], label, len(models))
     sizes = sorted(set(table["n_train"]))
     if sizes[0] > 0:
         for key in [key for key in layout if key.startswith("xaxis")]:
-            layout[key] |= {"type": "log", "tickvals": numbers(sizes), "ticktext": [f"{size:g}" for size in sizes]}
+            layout[key] |= {
+                "type": "log",
+                "tickvals": numbers(sizes),
+                "ticktext": [f"{size:g}" for size in sizes],
+            }
     return {"data": data, "layout": layout}
 
 
 def evolution_chart(
-    table: pd.DataFrame, exact: Mapping[str, float], label: str, band: bool, words: Mapping[str, str], known: str
+    table: pd.DataFrame,
+    exact: Mapping[str, float],
+    label: str,
+    band: bool,
+    words: Mapping[str, str],
+    known: str,
 ) -> Chart:
     """``evolution``: columns method, replicate, step, metric, value; a method's replicates are switched together."""
     from components.figures.samples.evolution import axis_words, band_of
@@ -126,38 +154,72 @@ def evolution_chart(
             }
             if band:
                 mean, low, high = (s.iloc[_thin(len(s), LONGEST)] for s in band_of(own))
-                x, edges = numbers(mean.index), {"width": 0}
+                x = numbers(mean.index)
+                edges = {"width": 0}
                 data.append(
                     on
-                    | {"x": x, "y": numbers(mean), "line": line,
-                       "customdata": list(zip(numbers(low), numbers(high), strict=True)),
-                       "hovertemplate": "%{x}: %{y} (90 % from %{customdata[0]} to %{customdata[1]})"}
-                )  # fmt: skip
-                around = {"x": x + x[::-1], "y": numbers(high) + numbers(low)[::-1], "line": edges, "opacity": 0.2}
+                    | {
+                        "x": x,
+                        "y": numbers(mean),
+                        "line": line,
+                        "customdata": list(zip(numbers(low), numbers(high), strict=True)),
+                        "hovertemplate": "%{x}: %{y} (90 % from %{customdata[0]} to %{customdata[1]})",
+                    }
+                )
+                around = {
+                    "x": x + x[::-1],
+                    "y": numbers(high) + numbers(low)[::-1],
+                    "line": edges,
+                    "opacity": 0.2,
+                }
                 data.insert(  # before every line, which it would pale
                     0,
                     on
                     | around
-                    | {"fill": "toself", "fillcolor": look["color"], "hoverinfo": "skip", "showlegend": False},
+                    | {
+                        "fill": "toself",
+                        "fillcolor": look["color"],
+                        "hoverinfo": "skip",
+                        "showlegend": False,
+                    },
                 )
                 continue
-            x, y, text = [], [], []
+            x = []
+            y = []
+            text = []
             for replicate, values in own.groupby("replicate", sort=False):
                 kept = values.iloc[_thin(len(values), most)]
                 x += [*numbers(kept["step"]), None]
                 y += [*numbers(kept["value"]), None]
                 text += [str(replicate)] * (len(kept) + 1)
             data.append(
-                on | {"x": x, "y": y, "text": text, "line": line, "hovertemplate": "replicate %{text}, %{x}: %{y}"}
+                on
+                | {
+                    "x": x,
+                    "y": y,
+                    "text": text,
+                    "line": line,
+                    "hovertemplate": "replicate %{text}, %{x}: %{y}",
+                }
             )
         if metric in exact:
             steps = numbers([rows["step"].min(), rows["step"].max()])
             data.append(
                 _on(i, known, not any(t["legendgroup"] == known for t in data))
-                | {"type": "scatter", "mode": "lines", "x": steps, "y": numbers([exact[metric]] * 2),
-                   "line": {"color": PALETTE[6], "width": 2}}
-            )  # fmt: skip
-    return {"data": data, "layout": _layout([axis_words(m, words) for m in metrics], label, len(methods) + bool(exact))}
+                | {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": steps,
+                    "y": numbers([exact[metric]] * 2),
+                    "line": {"color": PALETTE[6], "width": 2},
+                }
+            )
+    return {
+        "data": data,
+        "layout": _layout(
+            [axis_words(m, words) for m in metrics], label, len(methods) + bool(exact)
+        ),
+    }
 
 
 def _thin(n: int, most: int) -> list[int]:
@@ -166,16 +228,26 @@ def _thin(n: int, most: int) -> list[int]:
 
 
 def spread_chart(
-    table: pd.DataFrame, kind: str, levels: Mapping[str, float], label: str, words: Mapping[str, str]
+    table: pd.DataFrame,
+    kind: str,
+    levels: Mapping[str, float],
+    label: str,
+    words: Mapping[str, str],
 ) -> Chart:
     """``spread``: columns method, group, metric, value."""
     from components.figures.sequences.spread import logarithmic
 
-    metrics, methods, groups = (list(dict.fromkeys(table[c])) for c in ("metric", "method", "group"))
+    metrics, methods, groups = (
+        list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")
+    )
     grouped = len(groups) > 1
     data: list[Chart] = []
-    layout = _layout([words.get(m, m) for m in metrics], label if grouped else "", len(methods) if grouped else 0,
-                     **{f"{kind}mode": "group" if grouped else "overlay"})  # fmt: skip
+    layout = _layout(
+        [words.get(m, m) for m in metrics],
+        label if grouped else "",
+        len(methods) if grouped else 0,
+        **{f"{kind}mode": "group" if grouped else "overlay"},
+    )
     for i, metric in enumerate(metrics):
         rows = table[table["metric"] == metric]
         axis = layout[f"yaxis{i + 1 if i else ''}"]
@@ -184,15 +256,28 @@ def spread_chart(
         for k, method in enumerate(methods):
             own = rows[rows["method"] == method]
             trace: Chart = {
-                "type": kind, "x": [str(g) if grouped else plain(method) for g in own["group"]],
-                "y": numbers(own["value"]), "line": {"color": PALETTE[k % len(PALETTE) if grouped else 0], "width": 1},
-            }  # fmt: skip
-            shape = {"box": {"visible": True}, "points": False, "spanmode": "hard"}  # the quartiles inside, no tails
-            data.append(_on(i, method, grouped and i == 0) | trace | (shape if kind == "violin" else {}))
+                "type": kind,
+                "x": [str(g) if grouped else plain(method) for g in own["group"]],
+                "y": numbers(own["value"]),
+                "line": {"color": PALETTE[k % len(PALETTE) if grouped else 0], "width": 1},
+            }
+            # the quartiles inside, no tails
+            shape = {"box": {"visible": True}, "points": False, "spanmode": "hard"}
+            data.append(
+                _on(i, method, grouped and i == 0) | trace | (shape if kind == "violin" else {})
+            )
         if metric in levels:
             at = str(i + 1) if i else ""
             layout.setdefault("shapes", []).append(
-                {"type": "line", "xref": f"x{at} domain", "x0": 0, "x1": 1, "yref": f"y{at}", "y0": levels[metric],
-                 "y1": levels[metric], "line": {"dash": "dash", "width": 1}}
-            )  # fmt: skip
+                {
+                    "type": "line",
+                    "xref": f"x{at} domain",
+                    "x0": 0,
+                    "x1": 1,
+                    "yref": f"y{at}",
+                    "y0": levels[metric],
+                    "y1": levels[metric],
+                    "line": {"dash": "dash", "width": 1},
+                }
+            )
     return {"data": data, "layout": layout}

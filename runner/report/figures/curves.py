@@ -12,7 +12,7 @@ from runner.study.definition import StudyDefinition
 
 
 def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
-    """Learning curves of what has been run: {file stem: (figure, caption)}."""
+    """Learning curves of completed runs: {file stem: (figure, caption)}."""
     import pandas as pd
 
     from components.figures.supervised.learning_curve import in_words, learning_curve
@@ -22,20 +22,28 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
         rows: list[dict[str, Any]] = []
         names, preset = study.row_labels(spec)
         for laid in tables:
-            across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
+            # one run has a whole curve: the columns of a table, which are numbers
+            across = laid.spec.name == spec.x
             if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
                 continue
             for row, cells in laid.rows:
                 for cell in cells:
                     summary = cell.summary
-                    if "so far" in cell.reason:  # some of the replicates are no fair point of a curve
+                    # some of the replicates are no fair point of a curve
+                    if "so far" in cell.reason:
                         continue
                     if row.name in names and summary is not None and math.isfinite(summary.mean):
                         se = math.nan if summary.se is None else summary.se
                         rows.append(
-                            {"model": names[row.name], "n_train": float(cell.column), "mean": summary.mean, "se": se,
-                             "metric": spec.metrics[0] if across else laid.spec.metric, "n": summary.n}
-                        )  # fmt: skip
+                            {
+                                "model": names[row.name],
+                                "n_train": float(cell.column),
+                                "mean": summary.mean,
+                                "se": se,
+                                "metric": spec.metrics[0] if across else laid.spec.metric,
+                                "n": summary.n,
+                            }
+                        )
         if rows:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
             settings = f", settings {preset}" if preset else ""
@@ -45,6 +53,7 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
             caption = f"{shows}, mean ± SE{settings}; data: {data}"
             table = pd.DataFrame(rows)
             words = {metric: in_words(metric) for metric in spec.metrics}
-            figure, chart = learning_curve(table, spec.label), curve_chart(table, spec.label, words)
+            figure = learning_curve(table, spec.label)
+            chart = curve_chart(table, spec.label, words)
             drawn[spec.name] = Picture(figure, caption, chart)
     return drawn

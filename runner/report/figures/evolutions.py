@@ -70,16 +70,19 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
                 caption += f", {of_each}"
             table["method"] = table["method"].map(names)
             label = spec.label or AXES[spec.against]
-            figure = evolution(table, spec.exact, label, band=band, words=spec.words, known=spec.known)
+            figure = evolution(
+                table, spec.exact, label, band=band, words=spec.words, known=spec.known
+            )
             chart = evolution_chart(table, spec.exact, label, band, spec.words, spec.known)
             drawn[spec.name] = Picture(figure, caption, chart)
     return drawn
 
 
 def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:
-    """Each method's values less those of a row at the same step of the same replicate."""
+    """Each method's values minus a row's at the same step of the same replicate."""
     keys = ["replicate", "step", "metric"]
-    table = table.drop_duplicates(["method", *keys], keep="last")  # the end of a replicate is an evaluation too
+    # the end of a replicate is an evaluation too
+    table = table.drop_duplicates(["method", *keys], keep="last")
     of_row = table[table["method"] == row].drop(columns="method")
     both = table[table["method"] != row].merge(of_row, on=keys, suffixes=("", "_of_row"))
     return both.assign(value=both["value"] - both["value_of_row"])

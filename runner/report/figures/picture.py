@@ -21,7 +21,16 @@ class Picture(NamedTuple):
 def mark_smoke(figure: Figure) -> Figure:
     """The figure with ``SMOKE`` across it, pale, so that no slide that shows it can be taken for a result."""
     figure.text(
-        0.5, 0.5, SMOKE, fontsize=32, color="#b2182b", alpha=0.25, rotation=20, ha="center", va="center", zorder=10
+        0.5,
+        0.5,
+        SMOKE,
+        fontsize=32,
+        color="#b2182b",
+        alpha=0.25,
+        rotation=20,
+        ha="center",
+        va="center",
+        zorder=10,
     )
     return figure
 
@@ -31,5 +40,13 @@ def marked_chart(chart: dict[str, Any]) -> dict[str, Any]:
     if not chart:
         return chart
     font = {"size": 32, "color": "rgba(178, 24, 43, 0.25)"}
-    mark = {"text": SMOKE, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False, "font": font}
+    mark = {
+        "text": SMOKE,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0.5,
+        "y": 0.5,
+        "showarrow": False,
+        "font": font,
+    }
     return chart | {"layout": chart["layout"] | {"annotations": [mark]}}

@@ -1,12 +1,14 @@
-"""Critical-difference diagrams: which rows of a table can be told apart by their ranks over many blocks.
+"""Critical-difference diagrams: rows of a table that differ in rank over many blocks.
 
-A block is a column of the table (a data set; the score is the mean over its replicates, or the median where
-the table has it), or a replicate of one column,
-which all rows saw alike.  Friedman (1937) asks whether the rows differ at all.  Then, by Nemenyi (1963), two mean ranks
-differ that are further apart than ``q_α √(k(k + 1)/(6N))``, or, pair by pair, by two-sided signed-rank tests corrected by Holm
-(1979) for all k(k − 1)/2 of them, which does not depend on the rows beside the two.
+A block is a column of the table (a data set; the score is the mean over its replicates,
+or the median if the table has it), or a replicate of one column, which all rows saw
+alike.  Friedman (1937) tests if the rows differ at all.  Then, by Nemenyi (1963), two
+mean ranks differ that are further apart than ``q_α √(k(k + 1)/(6N))``, or, pair by
+pair, by two-sided signed-rank tests corrected by Holm (1979) for all k(k − 1)/2 of
+them, which does not depend on the other rows.
 
-Source: Demšar (2006), sections 3.2.2 and 3.2.3; García and Herrera (2008) and Benavoli et al. (2016) for the second test.
+Source: Demšar (2006), sections 3.2.2 and 3.2.3; García and Herrera (2008) and Benavoli
+et al. (2016) for the second test.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from runner.report.verdicts import LEVEL, compare, holm, scores_by_replicate
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
 
-FEWEST_BLOCKS, FEWEST_ROWS = 5, 3
+FEWEST_BLOCKS = 5
+FEWEST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Ranking:
     alike: set[frozenset[str]] = field(default_factory=set)
 
     def groups(self) -> list[list[str]]:
-        """Greatest runs of neighbours by rank of which no two can be told apart: what a bar joins."""
+        """Largest groups of rank neighbours without a significant pair; a bar joins each group."""
         names = sorted(self.ranks, key=lambda name: self.ranks[name])
         found: list[list[str]] = []
         for i in range(len(names)):
@@ -54,26 +57,37 @@ class Ranking:
 
 
 def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Ranking:
-    """Of scores [blocks] by row.
+    """Ranking of scores [blocks] by row.
 
     Raises:
-        ValueError: fewer than three rows, or scores of different length."""
+        ValueError: fewer than three rows, or scores of different length.
+    """
     names = list(scores)
     if len(names) < FEWEST_ROWS:
         raise ValueError(f"{len(names)} rows cannot be ranked; three or more can")
     table = np.stack([scores[name] for name in names], axis=1)  # [N, k]
     n, k = table.shape
-    ranks = rankdata(table if lower else -table, axis=1).mean(axis=0)  # ties share the mean of their ranks
+    # ties share the mean of their ranks
+    ranks = rankdata(table if lower else -table, axis=1).mean(axis=0)
     level = bool((table == table[:, :1]).all())
     p_friedman = 1.0 if level else float(friedmanchisquare(*table.T).pvalue)
-    of, pairs = dict(zip(names, map(float, ranks), strict=True)), list(combinations(range(k), 2))
+    of = dict(zip(names, map(float, ranks), strict=True))
+    pairs = list(combinations(range(k), 2))
     if test == "nemenyi":
         distance = critical_difference(k, n)
-        alike = {frozenset({names[i], names[j]}) for i, j in pairs if abs(ranks[i] - ranks[j]) <= distance}
+        alike = {
+            frozenset({names[i], names[j]})
+            for i, j in pairs
+            if abs(ranks[i] - ranks[j]) <= distance
+        }
         return Ranking(of, n, p_friedman, distance, alike)
     values = [scores_by_replicate(column.tolist()) for column in table.T]
     tested = {f"{i} {j}": compare(values[i], values[j], None) for i, j in pairs}
-    kept = [tuple(map(int, key.split())) for key, pair in holm(tested).items() if not pair.p_holm <= LEVEL]
+    kept = [
+        tuple(map(int, key.split()))
+        for key, pair in holm(tested).items()
+        if not pair.p_holm <= LEVEL
+    ]
     return Ranking(of, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in kept})
 
 
@@ -128,8 +142,12 @@ def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np
             if centre is not None and math.isfinite(centre[0]):
                 of.setdefault(row.name, {})[cell.column] = sign * centre[0]
             elif spec.blocks == "replicates" and cell.column == spec.column:
-                finite = {key: sign * value for key, value in cell.values.items() if math.isfinite(value)}
+                finite = {
+                    key: sign * value for key, value in cell.values.items() if math.isfinite(value)
+                }
                 if finite:
                     of.setdefault(row.name, {}).update(finite)
-    shared = [key for key in next(iter(of.values()), {}) if all(key in values for values in of.values())]
+    shared = [
+        key for key in next(iter(of.values()), {}) if all(key in values for values in of.values())
+    ]
     return {name: np.array([values[key] for key in shared]) for name, values in of.items()}

@@ -11,10 +11,13 @@ from runner.report.results import Laid, scores
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
 
-CHOSEN = "beta_selected"  # the score that says which β a run has chosen: the row that was run with it is marked
+# the score that says which β a run has chosen: the row that was run with it is marked
+CHOSEN = "beta_selected"
 
 
-def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]) -> dict[str, Picture]:
+def spreads(
+    study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]
+) -> dict[str, Picture]:
     """Every figure of ``study.spreads`` that has scores to draw: {file stem: (figure, caption)}."""
     if not study.spreads:
         return {}
@@ -37,7 +40,9 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
         if not lines:
             continue
         table = pd.DataFrame(lines)
-        marked = {(names[row], group) for row, group in _selected_beta_runs(snapshot) if row in names}
+        marked = {
+            (names[row], group) for row, group in _selected_beta_runs(snapshot) if row in names
+        }
         groups = set(table["group"])
         if groups == {""}:
             marked = {(name, "") for name, _ in marked}
@@ -55,7 +60,10 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
 
 
 def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:
-    """Row and column of each run that has the β which a run beside it has chosen for the same filter."""
+    """Row and column of each run with the selected β.
+
+    It is the β that another run in the same cell has chosen for the same filter.
+    """
     if snapshot is None:
         return set()
     found = set()
@@ -69,9 +77,13 @@ def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:
         name = part.get("name") if isinstance(part, dict) else None
         for other in snapshot.runs:
             own = _inference(other)
-            same = other.cell == run.cell and other.config.get("dataset") == run.config.get("dataset")
+            same = other.cell == run.cell and other.config.get("dataset") == run.config.get(
+                "dataset"
+            )
             if same and own.get("name") == name and own.get("beta") == beta:
-                found.add((other.row, next((str(v) for k, v in other.cell.items() if k != "seed"), "")))
+                found.add(
+                    (other.row, next((str(v) for k, v in other.cell.items() if k != "seed"), ""))
+                )
     return found
 
 

@@ -9,15 +9,20 @@ from runner.report.results import Laid
 from runner.study.definition import CENTRES
 
 INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
-LABEL, COLUMN, LINE = 2.2, 1.15, 0.42  # inches: width of the labels, of a column; height of a line
+LABEL = 2.2
+COLUMN = 1.15
+LINE = 0.42  # inches: width of the labels, of a column; height of a line
 VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b", "differs": "#b2182b"}
 
 
 def table_figure(laid: Laid) -> Figure:
     """Ours, mean(SE) or median(IQR), the best in bold; below each, small, what is printed, coloured by the verdict."""
-    n_rows, n_columns = len(laid.rows), len(laid.columns)
-    column = max(COLUMN, 0.1 + 0.075 * max((len(c) for c in laid.columns), default=0))  # long headings need room
-    width, height = LABEL + column * n_columns, LINE * (n_rows + 2.6)
+    n_rows = len(laid.rows)
+    n_columns = len(laid.columns)
+    # long headings need room
+    column = max(COLUMN, 0.1 + 0.075 * max((len(c) for c in laid.columns), default=0))
+    width = LABEL + column * n_columns
+    height = LINE * (n_rows + 2.6)
     figure, (ax,) = new_figure(1, 1, width=width, height=height)
     figure.set_layout_engine("none")  # everything is placed in inches
     ax.set_position((0, 0, 1, 1))
@@ -27,7 +32,9 @@ def table_figure(laid: Laid) -> Figure:
     ax.text(0, y, laid.spec.title, fontsize=11, weight="bold", color=INK, va="center")
     y += LINE
     for j, heading in enumerate(laid.columns):
-        ax.text(LABEL + column * (j + 0.5), y, heading, ha="center", va="center", fontsize=9, color=INK)
+        ax.text(
+            LABEL + column * (j + 0.5), y, heading, ha="center", va="center", fontsize=9, color=INK
+        )
     ax.plot([0, width], [y + LINE / 2] * 2, color=INK, linewidth=0.8)
     previous = None
     for row, cells in laid.rows:
@@ -38,20 +45,49 @@ def table_figure(laid: Laid) -> Figure:
         ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
         ax.text(LABEL - 0.1, y, row.preset, fontsize=7.5, color=GREY, va="center", ha="right")
         for j, cell in enumerate(cells):
-            x, text = LABEL + column * (j + 0.5), cell.format(laid.spec)
+            x = LABEL + column * (j + 0.5)
+            text = cell.format(laid.spec)
             if not text:
                 ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
             else:
                 weight = "bold" if cell.bold else "normal"
-                ax.text(x, y - 0.06, text, ha="center", va="center", fontsize=9, color=INK, weight=weight)
+                ax.text(
+                    x,
+                    y - 0.06,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=9,
+                    color=INK,
+                    weight=weight,
+                )
             if cell.number is not None:
                 colour = VERDICTS.get(cell.verdict.word, GREY)
-                ax.text(x, y + 0.11, cell.number.text, ha="center", va="center", fontsize=7, color=colour)
+                ax.text(
+                    x,
+                    y + 0.11,
+                    cell.number.text,
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color=colour,
+                )
     y += LINE
     ax.plot([0, width], [y - LINE / 2] * 2, color=INK, linewidth=0.8)
-    printed = f"below, small: {laid.published.source}, {laid.published.where}" if laid.published else ""
+    printed = (
+        f"below, small: {laid.published.source}, {laid.published.where}" if laid.published else ""
+    )
     data = f"data: {', '.join(laid.data)}" if laid.data else "nothing run yet"
-    ax.text(0, y - 0.04, f"ours: {CENTRES[laid.spec.centre]}, {data}", fontsize=7, color=GREY, va="center")
+    ax.text(
+        0,
+        y - 0.04,
+        f"ours: {CENTRES[laid.spec.centre]}, {data}",
+        fontsize=7,
+        color=GREY,
+        va="center",
+    )
     colours = "green agrees, blue better, red worse, grey not comparable"
-    ax.text(0, y + 0.14, f"{printed}; {colours}" if printed else "", fontsize=7, color=GREY, va="center")
+    ax.text(
+        0, y + 0.14, f"{printed}; {colours}" if printed else "", fontsize=7, color=GREY, va="center"
+    )
     return figure

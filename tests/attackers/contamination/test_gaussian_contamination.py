@@ -8,7 +8,9 @@ from known_targets import z_score
 
 def attack(probability=0.1, sd=100.0, seed=0, **keys):
     problem, rng = load("wiener_velocity", seed, **keys)
-    return problem, problem.attack(component("attacker", "gaussian_contamination", probability=probability, sd=sd), rng)
+    return problem, problem.attack(
+        component("attacker", "gaussian_contamination", probability=probability, sd=sd), rng
+    )
 
 
 def test_noise_is_added_to_the_share_of_observations_asked_for():
@@ -16,7 +18,8 @@ def test_noise_is_added_to_the_share_of_observations_asked_for():
     added = hit.observations - clean.observations
     struck = (added != 0).any(-1)
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
-    assert ((added != 0).all(-1) == struck).all()  # a struck observation is struck in all coordinates
+    # a struck observation is struck in all coordinates
+    assert ((added != 0).all(-1) == struck).all()
     noise = added[struck]
     assert z_score(noise, 0.0).abs().max() < 4
     assert z_score(noise.square(), 49.0).abs().max() < 4
@@ -35,7 +38,9 @@ def test_the_clean_observations_and_the_states_stay_as_they_were():
 
 def test_its_draws_come_from_the_attack_stream_alone():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
-    before = {s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")}
+    before = {
+        s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")
+    }
     problem.attack(component("attacker", "gaussian_contamination"), rng)
     assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
 
@@ -60,7 +65,9 @@ def test_mixture_is_the_law_of_the_corrupted_noise():
 
 def test_the_wide_component_has_the_clean_noise_too():
     Sigma = torch.tensor([[0.5, 0.2], [0.2, 0.9]], dtype=torch.float64)
-    weights, covariances = component("attacker", "gaussian_contamination", probability=0.3, sd=2.0).mixture(Sigma)
+    weights, covariances = component(
+        "attacker", "gaussian_contamination", probability=0.3, sd=2.0
+    ).mixture(Sigma)
     assert weights.tolist() == pytest.approx([0.7, 0.3])
     assert torch.equal(covariances[0], Sigma)
     torch.testing.assert_close(covariances[1], Sigma + 4.0 * torch.eye(2, dtype=torch.float64))

@@ -34,7 +34,8 @@ def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
     assert abs(z_score(share(hit.missing), 0.2)) < 4
     assert abs(z_score(run_lengths(hit.missing), 1.25 if run_length is None else run_length)) < 4
     assert torch.equal(hit.observations[~hit.missing], clean.observations[~hit.missing])
-    assert torch.equal(hit.missing, hit.is_corrupted)  # what was lost counts as corrupted, and as missing
+    # what was lost counts as corrupted, and as missing
+    assert torch.equal(hit.missing, hit.is_corrupted)
     told = hit.describe()
     assert told["missing"].startswith(f"{int(hit.missing.sum()):,} of")
     assert told["corrupted"] == f"{100 * float(hit.missing.double().mean()):.1f} % of observations"
@@ -65,12 +66,15 @@ def test_extremes():
     _, every = attacked("missing", replicates=2, n_steps=30, probability=1.0, run_length=3.0)
     assert every.missing.all()
     _, stuck = attacked("sensor_stuck", replicates=2, n_steps=30, probability=1.0)
-    assert torch.equal(stuck.observations, stuck.clean)  # a sensor that never worked has nothing to repeat
+    # a sensor that never worked has nothing to repeat
+    assert torch.equal(stuck.observations, stuck.clean)
 
 
 @pytest.mark.parametrize("name", ["missing", "sensor_stuck"])
 def test_runs_that_cannot_hold_their_share_are_refused_in_a_line(name):
-    with pytest.raises(ValidationError, match=r"run_length=2: runs of a mean length below 9 cannot hold 0\.9"):
+    with pytest.raises(
+        ValidationError, match=r"run_length=2: runs of a mean length below 9 cannot hold 0\.9"
+    ):
         component("attacker", name, probability=0.9, run_length=2.0)
 
 
@@ -86,7 +90,9 @@ def test_a_stuck_sensor_repeats_its_last_value():
 
 
 def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeypatch):
-    y = torch.tensor([[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]], dtype=torch.float64)
+    y = torch.tensor(
+        [[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]], dtype=torch.float64
+    )
     stuck = torch.tensor([[False, False, True, True, True, False]])
     where = "components.attackers.contamination.sensor_stuck.bursts"
     monkeypatch.setattr(where, lambda *_: stuck)
@@ -99,7 +105,9 @@ def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeyp
 @pytest.mark.parametrize("name", ["missing", "sensor_stuck", "multiplicative_exponential"])
 def test_draws_come_from_the_attack_stream_alone(name):
     problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
-    before = {s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")}
+    before = {
+        s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")
+    }
     clean = problem.observations.clone()
     problem.attack(component("attacker", name), rng)
     assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())

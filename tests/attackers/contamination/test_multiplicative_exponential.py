@@ -22,16 +22,21 @@ def test_the_noise_and_not_the_observation_is_multiplied_by_an_exponential_facto
     clean, hit = attacked(probability=0.2, scale=7.0)
     struck = hit.is_corrupted
     assert abs(z_score(struck.flatten().double(), 0.2)) < 4
-    before, after = (clean.observations - clean.means)[struck], (hit.observations - clean.means)[struck]
+    before, after = (
+        (clean.observations - clean.means)[struck],
+        (hit.observations - clean.means)[struck],
+    )
     factor = after / before  # of ε alone, whatever the position
-    torch.testing.assert_close(factor[:, 0], factor[:, 1], rtol=1e-6, atol=1e-8)  # one for all coordinates
+    # one for all coordinates
+    torch.testing.assert_close(factor[:, 0], factor[:, 1], rtol=1e-6, atol=1e-8)
     xi = factor[:, 0]
     assert (xi > 0).all()
     assert abs(z_score(xi, 7.0)) < 4
     assert abs(z_score(xi.square(), 2 * 49.0)) < 4
     for q in (0.1, 0.5, 0.9):  # quantiles: P(ξ <= −s log(1 − q)) = q
         assert abs(z_score((xi <= -7.0 * math.log(1 - q)).double(), q)) < 4
-    assert abs(z_score((xi - 7.0) * (before[:, 0].square() - 1), 0.0)) < 4  # independent of the clean noise
+    # independent of the clean noise
+    assert abs(z_score((xi - 7.0) * (before[:, 0].square() - 1), 0.0)) < 4
     assert torch.equal(hit.observations[~struck], clean.observations[~struck])
 
 
@@ -45,7 +50,9 @@ def test_extremes():
 def test_it_needs_to_know_the_noise():
     problem, rng = load("wiener_velocity", n_steps=10)
     with pytest.raises(Misfit, match="does not know apart from them; use a simulated one"):
-        component("attacker", "multiplicative_exponential").corrupt(Clean(problem.observations), rng)
+        component("attacker", "multiplicative_exponential").corrupt(
+            Clean(problem.observations), rng
+        )
 
 
 def test_a_missing_observation_stays_missing():
@@ -72,15 +79,21 @@ def test_its_law_is_the_integral_over_every_factor(d):
     root = torch.randn(d, d, generator=g, dtype=torch.float64)
     Sigma = root @ root.T + 0.1 * torch.eye(d, dtype=torch.float64)
     for rate, scale in ((0.1, 1000.0), (0.7, 5.0), (1.0, 0.3)):
-        attacker = component("attacker", "multiplicative_exponential", probability=rate, scale=scale)
+        attacker = component(
+            "attacker", "multiplicative_exponential", probability=rate, scale=scale
+        )
         for size in (1e-3, 0.3, 4.0, 300.0):
             epsilon = size * torch.randn(d, generator=g, dtype=torch.float64)
             got = float(attacker.log_noise_density(epsilon, Sigma))
             expected = dense(epsilon, Sigma, rate, scale)
             if expected > 1e-280:
                 assert got == pytest.approx(math.log(expected), abs=1e-8)
-    assert math.isfinite(float(attacker.log_noise_density(torch.zeros(d, dtype=torch.float64), Sigma)))
-    assert math.isfinite(float(attacker.log_noise_density(torch.full((d,), 1e6, dtype=torch.float64), Sigma)))
+    assert math.isfinite(
+        float(attacker.log_noise_density(torch.zeros(d, dtype=torch.float64), Sigma))
+    )
+    assert math.isfinite(
+        float(attacker.log_noise_density(torch.full((d,), 1e6, dtype=torch.float64), Sigma))
+    )
 
 
 def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
@@ -99,10 +112,13 @@ def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
 @pytest.mark.slow  # 5 s
 def test_an_oracle_filters_with_it():
     clean, rng = load("wiener_velocity", replicates=5, n_steps=40)
-    hit = clean.attack(component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng)
+    hit = clean.attack(
+        component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng
+    )
     model = component("model", "linear_gaussian_ssm").build(hit, rng)
     oracle, plain = (
-        run(component("inference", name), model, hit, Streams(1)) for name in ("oracle", "bootstrap_filter")
+        run(component("inference", name), model, hit, Streams(1))
+        for name in ("oracle", "bootstrap_filter")
     )
     assert oracle.evidence
     assert (oracle.log_normaliser > plain.log_normaliser).all()

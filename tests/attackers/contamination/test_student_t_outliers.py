@@ -51,14 +51,18 @@ def test_density_is_the_printed_mixture_and_integrates_to_one():
     density = attacker.log_noise_density(eps, Sigma)
     assert float(density.exp().sum() * 0.01) == pytest.approx(1, abs=1e-4)
     at = torch.tensor([[1.0, -0.5]]).double()
-    gaussian = torch.exp(-0.5 * at @ torch.linalg.inv(Sigma) @ at.T) / (2 * math.pi * torch.linalg.det(Sigma).sqrt())
+    gaussian = torch.exp(-0.5 * at @ torch.linalg.inv(Sigma) @ at.T) / (
+        2 * math.pi * torch.linalg.det(Sigma).sqrt()
+    )
     t3 = [2 / (math.pi * math.sqrt(3)) / (1 + (e / 2) ** 2 / 3) ** 2 / 2 for e in (1.0, -0.5)]
     assert float(attacker.log_noise_density(at, Sigma)) == pytest.approx(
         math.log(0.7 * float(gaussian) + 0.3 * t3[0] * t3[1])
     )
 
 
-@pytest.mark.parametrize(("keys", "mend"), [({"mode": "add"}, "mode=replace"), ({"shared": True}, "shared=false")])
+@pytest.mark.parametrize(
+    ("keys", "mend"), [({"mode": "add"}, "mode=replace"), ({"shared": True}, "shared=false")]
+)
 def test_a_law_without_a_known_density_says_so(keys, mend):
     attacker = component("attacker", "student_t_outliers", **keys)
     with pytest.raises(Misfit, match=f"set attacker.{mend}"):

@@ -50,7 +50,9 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
     """Algorithm 1 row by row on log p, with its two conditions, from the same random start."""
     model, eps, steps, alpha = Softmax(), {"linf": 0.15, "l2": 0.4}[norm], 30, 0.75
     x, y = images(model, 12)
-    attacker = component("attacker", "apgd", norm=norm, steps=steps, rho=rho, stop_when_broken=False)
+    attacker = component(
+        "attacker", "apgd", norm=norm, steps=steps, rho=rho, stop_when_broken=False
+    )
     ours = attacker.perturb(Attacked(model, UNIT), x, y, rng(3), eps)
     start = NORMS[norm].start(x, eps, generator(3))
     halvings = 0
@@ -65,7 +67,11 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
 
         def hold(z, b=b):
             delta = z - x[b]
-            delta = delta.clamp(-eps, eps) if norm == "linf" else delta * min(1.0, eps / float(delta.norm()))
+            delta = (
+                delta.clamp(-eps, eps)
+                if norm == "linf"
+                else delta * min(1.0, eps / float(delta.norm()))
+            )
             return (x[b] + delta).clamp(0, 1)
 
         here = hold(x[b] + start[b])
@@ -99,7 +105,9 @@ def test_the_targeted_ratio_is_its_equation():
             z.tolist(), y[:, 0].tolist(), t[:, 0].tolist(), ours.tolist(), strict=True
         ):
             ordered = sorted(row, reverse=True)
-            assert value == pytest.approx((row[label] - row[target]) / (ordered[0] - (ordered[2] + ordered[3]) / 2))
+            assert value == pytest.approx(
+                (row[label] - row[target]) / (ordered[0] - (ordered[2] + ordered[3]) / 2)
+            )
 
 
 def test_a_climb_towards_a_class_follows_its_gradient():
@@ -133,7 +141,11 @@ def test_projections_on_planes_are_those_of_a_solver(norm, bounds):
         if norm == "l2":
             plane = {"type": "eq", "fun": lambda v, n=normal, o=offset: n @ v + o}
             found = minimize(
-                lambda v, at=at: ((v - at) ** 2).sum(), at, bounds=[UNIT] * 5, constraints=plane, tol=1e-14
+                lambda v, at=at: ((v - at) ** 2).sum(),
+                at,
+                bounds=[UNIT] * 5,
+                constraints=plane,
+                tol=1e-14,
             )
             exact = found.fun**0.5
         else:  # |v − x| ≤ t, coordinate by coordinate or as one
@@ -152,7 +164,9 @@ def test_fab_finds_the_distance_to_the_planes_of_a_linear_classifier(norm):
     model = Planes()
     x = torch.rand(20, 6, generator=generator(), dtype=F64)
     y = model.predict(x, generator()).guess
-    attacker = component("attacker", "fab", norm=norm, steps=20, final_steps=12, overshoot=1.001, backward=0.95)
+    attacker = component(
+        "attacker", "fab", norm=norm, steps=20, final_steps=12, overshoot=1.001, backward=0.95
+    )
     nearest, length = attacker.search(Attacked(model), x, y, generator(), math.inf)
     assert bool(Attacked(model).broken(nearest, y, generator()).all())
     f = x @ model.w + model.b
@@ -201,16 +215,27 @@ def test_auto_pgd_needs_no_step_size():
     keys = {"norm": "l2", "steps": 40, "stop_when_broken": False}
     moved = component("attacker", "apgd", **keys).perturb(victim, x, y, rng(), eps)
     for size in (0.01, 0.05, 0.2, 1.0):
-        other = component("attacker", "pgd", step_size=size, **keys).perturb(victim, x, y, rng(), eps)
+        other = component("attacker", "pgd", step_size=size, **keys).perturb(
+            victim, x, y, rng(), eps
+        )
         one, two = (certainty(model.predict(z, generator()), y).mean() for z in (moved, other))
         assert float(one) <= float(two) + 1e-3
 
 
 def test_autoattack_is_its_four_attacks():
-    made = prepare(*compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"]))
+    made = prepare(
+        *compose(["+experiment=digits_fgsm", "smoke=true", "attacker=autoattack", "tracking=false"])
+    )
     members = made.attacker.members_by_label
-    assert [(m.name, m.measure()) for m in members.values()] == [(n, "linf") for n in ("apgd", "apgd", "fab", "square")]
+    assert [(m.name, m.measure()) for m in members.values()] == [
+        (n, "linf") for n in ("apgd", "apgd", "fab", "square")
+    ]
     first, second, fab, square = members.values()
     assert (first.criterion, first.n_targets, first.steps) == ("cross_entropy", None, 100)
-    assert (second.criterion, second.n_targets, fab.n_targets, square.queries) == ("dlr", 9, 9, 5000)
+    assert (second.criterion, second.n_targets, fab.n_targets, square.queries) == (
+        "dlr",
+        9,
+        9,
+        5000,
+    )
     assert made.attacker.knowledge_used() == "white box"

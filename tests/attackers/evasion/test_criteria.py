@@ -29,7 +29,9 @@ def test_the_difference_of_logits_ratio_is_its_equation():
 def test_the_ratio_knows_neither_shift_nor_scale_of_the_logits():
     logits = torch.randn(8, 4, generator=generator(2), dtype=F64)
     y = torch.randint(4, (8, 1), generator=generator(3))
-    plain, other = (CRITERIA["dlr"](Categorical(f[None, :, None]), y) for f in (logits, 50 * logits - 3))
+    plain, other = (
+        CRITERIA["dlr"](Categorical(f[None, :, None]), y) for f in (logits, 50 * logits - 3)
+    )
     torch.testing.assert_close(plain, other)
 
 
@@ -40,14 +42,18 @@ def test_labels_of_several_tasks_and_missing_ones():
     y[2] = -1
     for name in ("margin", "dlr"):
         both = CRITERIA[name](Categorical(logits), y)
-        alone = [CRITERIA[name](Categorical(logits[:, :, t : t + 1]), y[:, t : t + 1]) for t in (0, 1)]
+        alone = [
+            CRITERIA[name](Categorical(logits[:, :, t : t + 1]), y[:, t : t + 1]) for t in (0, 1)
+        ]
         assert both[0] == alone[0][0]
         assert both[1] == alone[1][1]
         assert both[2] == 0
         assert torch.equal(both[3:], torch.minimum(*alone)[3:])
     log_p = logits[0].log_softmax(-1)  # [B, T, C]
     told = [sum(float(log_p[b, t, y[b, t]]) for t in (0, 1) if y[b, t] >= 0) for b in range(6)]
-    torch.testing.assert_close(log_likelihood(Categorical(logits), y), torch.tensor(told, dtype=F64))
+    torch.testing.assert_close(
+        log_likelihood(Categorical(logits), y), torch.tensor(told, dtype=F64)
+    )
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -55,10 +61,21 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
     model = Softmax()
     x, y = images(model, 20)
     victim = Attacked(model, (0.0, 1.0))
-    ours = ascend(victim, x, y, generator(), 0.1, Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False))
+    ours = ascend(
+        victim,
+        x,
+        y,
+        generator(),
+        0.1,
+        Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False),
+    )
     z = x.clone().requires_grad_(True)
-    (gradient,) = torch.autograd.grad(CRITERIA[criterion](model.predict(z, generator()), y).sum(), z)
-    torch.testing.assert_close(ours, (x - 0.1 * gradient / gradient.norm(dim=1, keepdim=True)).clamp(0, 1))
+    (gradient,) = torch.autograd.grad(
+        CRITERIA[criterion](model.predict(z, generator()), y).sum(), z
+    )
+    torch.testing.assert_close(
+        ours, (x - 0.1 * gradient / gradient.norm(dim=1, keepdim=True)).clamp(0, 1)
+    )
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -68,13 +85,17 @@ def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion)
     victim = Attacked(model, (0.0, 1.0))
 
     def broken(**how):
-        moved = ascend(victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.125, criterion=criterion, **how))
+        moved = ascend(
+            victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.125, criterion=criterion, **how)
+        )
         return victim.broken(moved, y, generator())
 
     assert float(broken().double().mean()) > 0.3
     once, often = (broken(random_start=True, restarts=n) for n in (1, 3))
     assert bool((often >= once).all())
-    towards = ascend(victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2, criterion=criterion))
+    towards = ascend(
+        victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2, criterion=criterion)
+    )
     assert float((model.predict(towards, generator()).probs.argmax(-1) == 2).double().mean()) > 0.7
 
 
@@ -110,14 +131,17 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         logits = scale * torch.randn(2, 30, 2, 5, generator=generator(1), dtype=F64)
         logits = logits[:1] if scale > 1 else logits
         y = torch.randint(5, (30, 2), generator=generator(2))
-        y[:15] = logits.mean(0).argmax(-1)[:15]  # right labels are the ones whose 1 - p has no digits
+        # right labels are the ones whose 1 - p has no digits
+        y[:15] = logits.mean(0).argmax(-1)[:15]
         y[3, 0] = y[4] = -1
         spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
         leaf = (logits * (SPREAD / spread).clamp_max(1.0)[:, None, None]).requires_grad_(True)
         (exact,) = torch.autograd.grad(log_likelihood(Categorical(leaf), y).sum(), leaf)
         ours = summed_slope(Categorical(logits.to(dtype)), y, soften=True).double()
         size = exact.abs().amax((0, 2, 3), keepdim=True).clamp_min(1e-300)
-        torch.testing.assert_close(ours / size, exact / size, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-6)
+        torch.testing.assert_close(
+            ours / size, exact / size, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-6
+        )
 
 
 def test_the_slope_does_not_know_the_scale_of_confident_logits():

@@ -39,7 +39,14 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
     assert hooks.size(projected).max() <= eps + 1e-12
     # z* is the projection of z exactly when (z − z*)·(v − z*) ≤ 0 for every v of the ball (the ball is convex).
     ball = hooks.start(torch.zeros(5000, 4, dtype=F64), eps, generator(9))
-    ball = torch.cat([ball, eps * ball / hooks.size(ball)[:, None], eps * torch.eye(4, dtype=F64), -eps * torch.eye(4)])
+    ball = torch.cat(
+        [
+            ball,
+            eps * ball / hooks.size(ball)[:, None],
+            eps * torch.eye(4, dtype=F64),
+            -eps * torch.eye(4),
+        ]
+    )
     for row, ours in zip(delta, projected, strict=True):
         assert float(((ball - ours) @ (row - ours)).max()) <= 1e-12
 
@@ -52,14 +59,19 @@ def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
     torch.testing.assert_close(box.hold(moved.clone()), ball.hold(moved.clone()))
     torch.testing.assert_close(box.of(rows).hold(moved[rows]), ball.of(rows).hold(moved[rows]))
     literal = origin + (moved - origin).clamp(-0.2, 0.2)
-    torch.testing.assert_close(box.hold(moved.clone()), literal if bounds is None else literal.clamp(*bounds))
+    torch.testing.assert_close(
+        box.hold(moved.clone()), literal if bounds is None else literal.clamp(*bounds)
+    )
 
 
 def test_the_steepest_direction_of_l2_and_linf_gains_most():
     gradient = torch.randn(5, 4, generator=generator(4), dtype=F64)
-    assert torch.allclose((NORMS["linf"].steepest(gradient) * gradient).sum(1), gradient.abs().sum(1))
+    assert torch.allclose(
+        (NORMS["linf"].steepest(gradient) * gradient).sum(1), gradient.abs().sum(1)
+    )
     assert torch.allclose((NORMS["l2"].steepest(gradient) * gradient).sum(1), gradient.norm(dim=1))
-    step = NORMS["l1"].steepest(gradient)  # of four coordinates one is kept: the exact steepest direction of L1
+    # of four coordinates one is kept: the exact steepest direction of L1
+    step = NORMS["l1"].steepest(gradient)
     assert torch.allclose((step * gradient).sum(1), gradient.abs().amax(1))
 
 
@@ -67,7 +79,9 @@ def test_pgd_is_its_equation_written_out():
     victim_model = Softmax()
     x, y = images(victim_model)
     victim, eps, alpha = Attacked(victim_model, (0.0, 1.0)), 0.2, 0.05
-    ours = ascend(victim, x, y, generator(5), eps, Ascent("linf", 4, alpha / eps, stop_when_broken=False))
+    ours = ascend(
+        victim, x, y, generator(5), eps, Ascent("linf", 4, alpha / eps, stop_when_broken=False)
+    )
     literal = x.clone()
     for _ in range(4):
         for b in range(len(x)):
@@ -83,7 +97,9 @@ def test_momentum_is_its_equation_written_out():
     victim_model = Softmax()
     x, y = images(victim_model, 5)
     victim, eps, mu = Attacked(victim_model), 0.3, 0.9
-    ours = ascend(victim, x, y, generator(), eps, Ascent("l2", 3, 0.4, momentum=mu, stop_when_broken=False))
+    ours = ascend(
+        victim, x, y, generator(), eps, Ascent("l2", 3, 0.4, momentum=mu, stop_when_broken=False)
+    )
     literal, m = x.clone(), torch.zeros_like(x)
     for _ in range(3):
         gradient = -victim.input_gradient(literal, y, generator())
@@ -110,7 +126,9 @@ def test_attacks_stay_in_the_ball_and_the_bounds_and_lower_accuracy(name, norm):
     x, y = images(model, 80)
     eps = {"linf": 0.2, "l2": 0.5, "l1": 1.0}[norm]
     attacker = component("attacker", name, norm=norm)
-    moved = attacker.perturb(Attacked(model, (0.0, 1.0)), x, y, SimpleNamespace(attack=generator()), eps)
+    moved = attacker.perturb(
+        Attacked(model, (0.0, 1.0)), x, y, SimpleNamespace(attack=generator()), eps
+    )
     assert NORMS[norm].size(moved - x).max() <= eps * (1 + 1e-9)
     assert moved.min() >= 0
     assert moved.max() <= 1
@@ -124,7 +142,9 @@ def test_stopping_early_breaks_the_same_images_for_less():
     outcome, calls = [], []
     for stop in (True, False):
         model.calls = 0
-        moved = ascend(victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.1, stop_when_broken=stop))
+        moved = ascend(
+            victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.1, stop_when_broken=stop)
+        )
         calls.append(model.calls)
         outcome.append(victim.broken(moved, y, generator()))
     assert bool((outcome[0] >= outcome[1]).all())  # whoever stops at once cannot walk out again
@@ -138,10 +158,19 @@ def test_restarts_only_help_and_a_target_is_reached():
     broken = []
     for restarts in (1, 5):
         how = Ascent("l2", 10, 0.25, random_start=True, restarts=restarts)
-        broken.append(float(victim.broken(ascend(victim, x, y, generator(), 0.4, how), y, generator()).double().mean()))
+        broken.append(
+            float(
+                victim.broken(ascend(victim, x, y, generator(), 0.4, how), y, generator())
+                .double()
+                .mean()
+            )
+        )
     assert broken[1] >= broken[0]
     towards = ascend(victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2))
-    before, after = (float((model.predict(z, generator()).probs.argmax(-1) == 2).double().mean()) for z in (x, towards))
+    before, after = (
+        float((model.predict(z, generator()).probs.argmax(-1) == 2).double().mean())
+        for z in (x, towards)
+    )
     assert after > max(before + 0.3, 0.8)
 
 
@@ -192,7 +221,11 @@ def test_no_row_stops_where_predictions_are_random():
         ascend(Attacked(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, how)
         for how in (Ascent("linf", 1, 1.0, stop_when_broken=False), Ascent("linf", 20, 0.125))
     )
-    standing = [float((~Attacked(wavering).broken(z, y, generator(9))).double().mean()) for z in (one, many)]
+    standing = [
+        float((~Attacked(wavering).broken(z, y, generator(9))).double().mean()) for z in (one, many)
+    ]
     assert standing[1] <= standing[0]
     going_on = Ascent("linf", 20, 0.125, stop_when_broken=False)
-    assert torch.equal(many, ascend(Attacked(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, going_on))
+    assert torch.equal(
+        many, ascend(Attacked(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, going_on)
+    )

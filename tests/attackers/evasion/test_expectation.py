@@ -27,7 +27,9 @@ def victim(request):
 def gradient(victim, expectation, seed):
     problem, posterior = victim
     attacked = Attacked(posterior, problem.bounds, expectation)
-    return attacked.input_gradient(problem.test.x, problem.test.y, torch.Generator().manual_seed(seed))
+    return attacked.input_gradient(
+        problem.test.x, problem.test.y, torch.Generator().manual_seed(seed)
+    )
 
 
 def test_a_single_draw_is_the_same_at_every_step(victim):
@@ -35,7 +37,9 @@ def test_a_single_draw_is_the_same_at_every_step(victim):
     problem, posterior = victim
     one = posterior.some(1, None).predict(problem.test.x, torch.Generator())
     assert one.logits.shape[0] == 1
-    alone = dataclasses.replace(posterior, n_predict=1).predict(problem.test.x, torch.Generator().manual_seed(0))
+    alone = dataclasses.replace(posterior, n_predict=1).predict(
+        problem.test.x, torch.Generator().manual_seed(0)
+    )
     assert torch.equal(one.logits, alone.logits)  # a draw of the posterior, not another network
 
 

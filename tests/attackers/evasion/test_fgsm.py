@@ -22,7 +22,11 @@ def mlp_victim(problem, inference="map", **options):
 def test_one_literal_step():
     """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences, input by input."""
     problem = classes(n=8)
-    victim, x, y = mlp_victim(problem, widths=[6], activation="tanh"), problem.test.x, problem.test.y
+    victim, x, y = (
+        mlp_victim(problem, widths=[6], activation="tanh"),
+        problem.test.x,
+        problem.test.y,
+    )
     attacked, h = FGSM.perturb(victim, x, y, Streams(0), 0.2), 1e-6
 
     def log_p(row, label):
@@ -54,7 +58,9 @@ def test_linear_classifier_loses_epsilon_times_the_l1_norm():
     torch.testing.assert_close(margin(x) - margin(attacked), fall.expand(len(x)))
     g = torch.Generator().manual_seed(0)
     others = 0.2 * torch.rand(200, *x.shape, generator=g, dtype=x.dtype) - 0.1
-    assert float(torch.stack([margin(x) - margin(x + d) for d in others]).max()) <= float(fall) + 1e-12
+    assert (
+        float(torch.stack([margin(x) - margin(x + d) for d in others]).max()) <= float(fall) + 1e-12
+    )
 
 
 @pytest.mark.parametrize("inference", ["map", "mc_dropout", "mean_field_vi"])
@@ -81,7 +87,9 @@ def test_bayesian_gradient_is_that_of_the_mean_probability():
     logits = victim.posterior.predict(x, torch.Generator().manual_seed(1)).logits
     probability = logits.softmax(-1).mean(0).gather(-1, y[..., None])[..., 0]
     (expected,) = torch.autograd.grad(probability.log().sum(), x)
-    torch.testing.assert_close(victim.input_gradient(x, y, torch.Generator().manual_seed(1)), expected)
+    torch.testing.assert_close(
+        victim.input_gradient(x, y, torch.Generator().manual_seed(1)), expected
+    )
 
 
 def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():
@@ -100,7 +108,9 @@ def test_a_victim_without_gradient_is_one_clear_error():
     method = component("inference", "fit")
     state, _ = train(method, component("model", "irf", trees=5), problem, 1)
     victim = Attacked(method.posterior(state), problem.bounds)
-    with pytest.raises(ValueError, match="attacker: it follows the gradient of the victim in its input"):
+    with pytest.raises(
+        ValueError, match="attacker: it follows the gradient of the victim in its input"
+    ):
         FGSM.perturb(victim, problem.test.x, problem.test.y, Streams(0), 0.1)
 
 

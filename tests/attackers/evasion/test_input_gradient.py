@@ -64,7 +64,9 @@ def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
             ours = Attacked(posterior).answer(x, y, generator(), criterion)
             torch.testing.assert_close(ours.gradient, literal, rtol=1e-10, atol=1e-10)
             torch.testing.assert_close(ours.objective, objective.detach(), rtol=1e-10, atol=1e-10)
-            assert torch.equal(Attacked(posterior).input_gradient(x, y, generator(), criterion), ours.gradient)
+            assert torch.equal(
+                Attacked(posterior).input_gradient(x, y, generator(), criterion), ours.gradient
+            )
             assert torch.equal(x, before)  # what is overwritten is its own
             assert not ours.gradient[::5].any()
 
@@ -76,7 +78,9 @@ def test_rows_may_follow_criteria_of_their_own():
     victim = Attacked(model)
     one, other = (victim.answer(x, y, generator(), c) for c in ("margin", "cross_entropy"))
     mixed = victim.answer(x, y, generator(), "margin", where)
-    torch.testing.assert_close(mixed.gradient, torch.where(where[:, None], one.gradient, other.gradient))
+    torch.testing.assert_close(
+        mixed.gradient, torch.where(where[:, None], one.gradient, other.gradient)
+    )
     torch.testing.assert_close(mixed.objective, torch.where(where, one.objective, other.objective))
 
 
@@ -98,7 +102,10 @@ def test_a_whole_attack_is_the_same_with_a_graph():
             Ascent("linf", 10, 0.2, random_start=True, stop_when_broken=False),
             Ascent("l2", 10, 0.2, restarts=3),
         ):
-            one, other = (ascend(Attacked(p), x, y, generator(3), 0.3, how) for p in (posterior, Graph(posterior)))
+            one, other = (
+                ascend(Attacked(p), x, y, generator(3), 0.3, how)
+                for p in (posterior, Graph(posterior))
+            )
             assert torch.equal(one, other)
 
 
@@ -112,7 +119,12 @@ def test_convolutions_and_weighted_draws_are_followed_along_a_graph():
     weighted = Draws(theta, theta[:, 0], model=plain, log_weights=torch.zeros(1, 4, dtype=F64))
     assert weighted.reverse(problem.test.x, generator()) is None
     for posterior in (PointEstimate(cnn), weighted):
-        assert Attacked(posterior).input_gradient(problem.test.x, problem.test.y, generator()).isfinite().all()
+        assert (
+            Attacked(posterior)
+            .input_gradient(problem.test.x, problem.test.y, generator())
+            .isfinite()
+            .all()
+        )
 
 
 def test_nobody_is_judged_on_the_way_where_success_is_not_asked():
@@ -185,10 +197,14 @@ def test_the_rounded_attack_is_as_strong_and_stops_where_the_victim_errs(trained
     left = {}
     for precision in ("full", "bfloat16"):
         for restarts in (1, 3):
-            how = Ascent("linf", 20, 0.125, random_start=True, restarts=restarts, precision=precision)
+            how = Ascent(
+                "linf", 20, 0.125, random_start=True, restarts=restarts, precision=precision
+            )
             moved = ascend(victim, x, y, generator(1), 0.2, how)
             assert float((moved - x).abs().max()) <= 0.2 + 1e-6
-            left[precision, restarts] = float((~victim.broken(moved, y, generator())).double().mean())
+            left[precision, restarts] = float(
+                (~victim.broken(moved, y, generator())).double().mean()
+            )
     for restarts in (1, 3):
         assert 0 < left["full", restarts] < 1
         assert abs(left["full", restarts] - left["bfloat16", restarts]) <= 0.02
@@ -198,11 +214,17 @@ def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused
     problem = classes(n=40, n_inputs=7, n_classes=4, dtype=torch.float32)
     x, y = problem.test.x, problem.test.y
     for posterior, blocks in posteriors(classes(n=40, n_inputs=7, n_classes=4)):
-        single = Attacked(posterior).input_gradient(x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator())
+        single = Attacked(posterior).input_gradient(
+            x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator()
+        )
         rounded = Attacked(posterior).round_gradient("bfloat16")
-        ours = rounded.input_gradient(x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator())
+        ours = rounded.input_gradient(
+            x.double().repeat(blocks, 1), y.repeat(blocks, 1), generator()
+        )
         assert float((ours - single).norm() / single.norm()) < 0.05
-    with pytest.raises(Misfit, match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format"):
+    with pytest.raises(
+        Misfit, match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format"
+    ):
         Attacked(Softmax()).round_gradient("bfloat16")
 
 

@@ -74,7 +74,9 @@ def test_margins_are_those_of_the_logits():
     y = (y + torch.arange(len(y))[:, None]) % 3
     for b, margin in enumerate(margins(predictive, y)):
         label = int(y[b])
-        assert float(margin) == pytest.approx(float(f[b, label] - max(f[b, k] for k in range(3) if k != label)))
+        assert float(margin) == pytest.approx(
+            float(f[b, label] - max(f[b, k] for k in range(3) if k != label))
+        )
 
 
 def test_margins_of_several_tasks_are_the_smallest_of_the_labels_seen():
@@ -96,7 +98,9 @@ def test_deepfool_is_its_algorithm_written_out(norm):
     """Row by row on the logits themselves, without a cap, as the algorithm is printed."""
     model = Softmax(seed=1)
     x, y = images(model, 15, seed=3)
-    ours = component("attacker", "deepfool", norm=norm, steps=20).perturb(Attacked(model), x, y, rng(), 1e6)
+    ours = component("attacker", "deepfool", norm=norm, steps=20).perturb(
+        Attacked(model), x, y, rng(), 1e6
+    )
     for b in range(len(x)):
         total, label = torch.zeros_like(x[b]), int(y[b])
 
@@ -115,7 +119,9 @@ def test_deepfool_is_its_algorithm_written_out(norm):
                     if norm == "l2":
                         steps.append((gap / float(w.norm()), gap / float(w.norm()) ** 2 * w))
                     else:
-                        steps.append((gap / float(w.abs().sum()), gap / float(w.abs().sum()) * w.sign()))
+                        steps.append(
+                            (gap / float(w.abs().sum()), gap / float(w.abs().sum()) * w.sign())
+                        )
             total = total + min(steps, key=lambda s: s[0])[1]
         torch.testing.assert_close(ours[b], x[b] + 1.02 * total)
 
@@ -128,7 +134,9 @@ def test_deepfool_finds_the_exact_distance_to_the_planes_of_a_linear_classifier(
     f = model.predict(x, generator()).logits[0, :, 0]
     planes = (model.w @ model.v)[0].T  # [C, D]
     for norm in ("l2", "linf"):
-        moved = component("attacker", "deepfool", norm=norm, overshoot=1e-4).perturb(Attacked(model), x, y, rng(), 1e6)
+        moved = component("attacker", "deepfool", norm=norm, overshoot=1e-4).perturb(
+            Attacked(model), x, y, rng(), 1e6
+        )
         assert bool(broken(model, moved, y).all())
         for b in range(20):
             label = int(y[b])
@@ -147,8 +155,12 @@ def test_one_step_of_carlini_and_wagner_written_out(kappa):
     model = Softmax()
     x, y = images(model, 12)
     y[6:] = (y[6:] + 1) % 3  # misjudged already: only κ > 0 asks for more of these
-    attacker = component("attacker", "cw", searches=1, steps=2, lr=0.05, c=0.7, shrink=0.999, kappa=kappa)
-    _, _, last = attacker._descend(Attacked(model, UNIT), x, y, torch.full((12,), 0.7, dtype=F64), generator(), 0.0)
+    attacker = component(
+        "attacker", "cw", searches=1, steps=2, lr=0.05, c=0.7, shrink=0.999, kappa=kappa
+    )
+    _, _, last = attacker._descend(
+        Attacked(model, UNIT), x, y, torch.full((12,), 0.7, dtype=F64), generator(), 0.0
+    )
     w = torch.atanh(0.999 * (2 * x - 1)).requires_grad_(True)
     adam = torch.optim.Adam([w], lr=0.05)
     for _ in range(2):
@@ -170,8 +182,17 @@ def test_success_of_carlini_and_wagner_is_by_a_margin_of_kappa(target):
     labels = y if target is None else torch.full_like(y, target)
     length = {}
     for kappa in (0.0, 0.6):
-        attacker = component("attacker", "cw", steps=60, lr=0.05, c=20.0, kappa=kappa, target=target)
-        descent = (Attacked(model, UNIT), x, labels, torch.full((30,), 20.0, dtype=F64), generator(), 0.0)
+        attacker = component(
+            "attacker", "cw", steps=60, lr=0.05, c=20.0, kappa=kappa, target=target
+        )
+        descent = (
+            Attacked(model, UNIT),
+            x,
+            labels,
+            torch.full((30,), 20.0, dtype=F64),
+            generator(),
+            0.0,
+        )
         found, length[kappa], _ = attacker._descend(*descent)
         won = length[kappa].isfinite()
         assert int(won.sum()) > 20
@@ -186,14 +207,19 @@ def test_the_search_over_the_price_of_carlini_and_wagner_written_out():
     """Row by row: the price halved towards 0 or the last failure where it succeeds, ten times larger while nothing has."""
     model = Softmax()
     x, y = images(model, 9)
-    attacker, victim = component("attacker", "cw", searches=5, steps=15, lr=0.05, c=0.6), Attacked(model)
+    attacker, victim = (
+        component("attacker", "cw", searches=5, steps=15, lr=0.05, c=0.6),
+        Attacked(model),
+    )
     eps = 1e-3  # below every length: no row ends early, and the direction is all that is left
     ours, failed = attacker.perturb(victim, x, y, rng(), eps), 0
     for b in range(len(x)):
         low, high, c, shortest, best = 0.0, float("inf"), 0.6, float("inf"), x[b]
         for _ in range(5):
             price = torch.tensor([c], dtype=F64)
-            found, length, last = attacker._descend(victim, x[b : b + 1], y[b : b + 1], price, generator(), eps)
+            found, length, last = attacker._descend(
+                victim, x[b : b + 1], y[b : b + 1], price, generator(), eps
+            )
             if float(length) < float("inf"):
                 high = min(high, c)
                 best = found[0] if float(length) < shortest else best
@@ -212,7 +238,12 @@ def test_the_search_of_carlini_and_wagner_comes_near_the_shortest_perturbation()
     model = Softmax()
     model.w, model.v = 1e-4 * torch.eye(6, 8, dtype=F64).unsqueeze(0), 1e4 * model.v
     x, y = images(model, 20)
-    exact = component("attacker", "deepfool", norm="l2", overshoot=0.0).perturb(Attacked(model), x, y, rng(), 1e6) - x
+    exact = (
+        component("attacker", "deepfool", norm="l2", overshoot=0.0).perturb(
+            Attacked(model), x, y, rng(), 1e6
+        )
+        - x
+    )
     attacker = component("attacker", "cw", searches=12, steps=300, lr=0.01)
     c = torch.ones(20, dtype=F64)
     length = torch.full_like(c, torch.inf)
@@ -259,14 +290,20 @@ def test_langevin_steps_written_out():
 
 
 def test_what_langevin_samples_are_uncertain_about_has_the_moments_of_its_laws():
-    attacker = component("attacker", "sgld_attack", steps=6.0, step_size=0.4, beta_a=2.0, beta_b=3.0, margin=0.3)
+    attacker = component(
+        "attacker", "sgld_attack", steps=6.0, step_size=0.4, beta_a=2.0, beta_b=3.0, margin=0.3
+    )
     n, eps = 20_000, 0.5
     number, alpha, margin = attacker.draw(torch.zeros(n, 1, dtype=F64), generator(), eps)
     beta = alpha / (0.4 * eps)
     assert float(beta.max()) <= 1
     a, b = 2.0, 3.0
     variance = a * b / ((a + b) ** 2 * (a + b + 1))
-    for values, mean, var in [(number, 6.0, 6.0), (beta, a / (a + b), variance), (margin.double(), 0.3, 0.21)]:
+    for values, mean, var in [
+        (number, 6.0, 6.0),
+        (beta, a / (a + b), variance),
+        (margin.double(), 0.3, 0.21),
+    ]:
         assert float(values.mean()) == pytest.approx(mean, abs=4 * (var / n) ** 0.5)
         assert float(values.var()) == pytest.approx(var, rel=0.05)
 
@@ -342,7 +379,9 @@ def test_a_broken_row_is_left_alone():
     x, y = images(model, 30)
     wrong = (y + 1) % 3
     for name in ("deepfool", "square"):
-        assert torch.equal(component("attacker", name).perturb(Attacked(model, UNIT), x, wrong, rng(), 0.2), x)
+        assert torch.equal(
+            component("attacker", name).perturb(Attacked(model, UNIT), x, wrong, rng(), 0.2), x
+        )
     moved = component("attacker", "cw").perturb(Attacked(model, UNIT), x, wrong, rng(), 0.5)
     torch.testing.assert_close(moved, x, atol=1e-5, rtol=0)
 
@@ -351,12 +390,15 @@ def test_who_knows_more_breaks_more():
     """Noise < more noise; noise < squares < PGD; DeepFool and C&W near PGD; Langevin samples above noise, below PGD."""
     # Two classes: with more, log p(y|x) can lead away from the class whose boundary is nearest, and DeepFool wins.
     model = Softmax(inputs=16, classes=2, seed=4)
-    model.w = 0.3 * model.w  # units that do not saturate inside the ball: the gradient leads to the best corner
+    # units that do not saturate inside the ball: the gradient leads to the best corner
+    model.w = 0.3 * model.w
     x, y = images(model, 200)
     victim = Attacked(model, UNIT, image_shape=(4, 4))
 
     def breaks(name: str, eps: float, **keys) -> float:
-        return share_broken(model, component("attacker", name, **keys).perturb(victim, x, y, rng(), eps), y)
+        return share_broken(
+            model, component("attacker", name, **keys).perturb(victim, x, y, rng(), eps), y
+        )
 
     noise, more = breaks("random_noise", 0.1), breaks("random_noise", 0.1, repeats=20)
     squares, pgd = breaks("square", 0.1, queries=300), breaks("pgd", 0.1)
@@ -373,7 +415,11 @@ def test_noise_drowns_the_langevin_steps_at_the_printed_temperature():
     x, y = images(model, 200)
     left = [
         share_broken(
-            model, component("attacker", "sgld_attack", temperature=t).perturb(Attacked(model), x, y, rng(), 0.1), y
+            model,
+            component("attacker", "sgld_attack", temperature=t).perturb(
+                Attacked(model), x, y, rng(), 0.1
+            ),
+            y,
         )
         for t in (0.0, 0.001, 1.0)
     ]
@@ -384,6 +430,11 @@ def test_targets_are_reached():
     model = Softmax()
     x, y = images(model, 40)
     for name, eps, keys in [("cw", 1.5, {}), ("square", 0.8, {"queries": 300})]:
-        moved = component("attacker", name, target=2, **keys).perturb(Attacked(model, UNIT), x, y, rng(), eps)
-        before, after = ((model.predict(z, generator()).probs.argmax(-1) == 2).double().mean() for z in (x, moved))
+        moved = component("attacker", name, target=2, **keys).perturb(
+            Attacked(model, UNIT), x, y, rng(), eps
+        )
+        before, after = (
+            (model.predict(z, generator()).probs.argmax(-1) == 2).double().mean()
+            for z in (x, moved)
+        )
         assert after > max(before + 0.3, 0.8)

@@ -29,7 +29,9 @@ class Digits:
         self.y = torch.tensor(data.target)
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            self.network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+            self.network = torch.nn.Sequential(
+                torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)
+            )
         adam = torch.optim.Adam(self.network.parameters(), lr=0.01)
         for _ in range(150):
             adam.zero_grad()
@@ -67,7 +69,9 @@ def compare(ours: float, theirs: float) -> None:
 
 def test_torchattacks(digits, ours):
     torchattacks = pytest.importorskip("torchattacks")
-    attack = torchattacks.PGD(digits.network, eps=EPS, alpha=ALPHA * EPS, steps=STEPS, random_start=True)
+    attack = torchattacks.PGD(
+        digits.network, eps=EPS, alpha=ALPHA * EPS, steps=STEPS, random_start=True
+    )
     with torch.random.fork_rng():
         torch.manual_seed(0)
         compare(ours, digits.accuracy(attack(digits.x, digits.y)))
@@ -88,7 +92,12 @@ def test_adversarial_robustness_toolbox(digits, ours):
     evasion = pytest.importorskip("art.attacks.evasion")
     loss = torch.nn.CrossEntropyLoss()
     model = classification.PyTorchClassifier(
-        digits.network, loss=loss, input_shape=(64,), nb_classes=10, clip_values=(0.0, 1.0), device_type="cpu"
+        digits.network,
+        loss=loss,
+        input_shape=(64,),
+        nb_classes=10,
+        clip_values=(0.0, 1.0),
+        device_type="cpu",
     )
     attack = evasion.ProjectedGradientDescent(
         model,

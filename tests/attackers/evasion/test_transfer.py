@@ -23,7 +23,9 @@ MLP = component("model", "mlp", widths=[8])
 def transfer(attack=None, **keys):
     attack = attack or component("attacker", "pgd", steps=8)
     settings = {"surrogate": MLP, "inference": component("inference", "map", lr=0.02)}
-    return component("attacker", "transfer", **(settings | {"training_steps": 120} | keys), attack=attack)
+    return component(
+        "attacker", "transfer", **(settings | {"training_steps": 120} | keys), attack=attack
+    )
 
 
 def curve_of(attacker, posterior, problem, rng):
@@ -47,7 +49,11 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
     def stream(name, index):
         place = ("data", "init", "batches").index(name)
         generator = streams.at("attack", (1 + place) * 10**9 + 1 + index)
-        return generator if name == "batches" else torch.Generator().manual_seed(generator.initial_seed())
+        return (
+            generator
+            if name == "batches"
+            else torch.Generator().manual_seed(generator.initial_seed())
+        )
 
     class Own:
         replicate, data, init = 0, stream("data", -1), stream("init", -1)
@@ -57,15 +63,22 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
 
     rng = Own()
     rows = torch.randperm(300, generator=rng.data)[:120]
-    known = replace(problem, train=Batch(problem.train.x[rows], problem.train.y[rows], problem.train.mask[rows], 1.0))
+    known = replace(
+        problem,
+        train=Batch(problem.train.x[rows], problem.train.y[rows], problem.train.mask[rows], 1.0),
+    )
     method = component("inference", "map", lr=0.02)
     state = method.init(MLP.build(known, rng), known, rng)
     for _, batch in known.batches("minibatch", rng, 0, 120):
         state, _ = method.step(state, batch, rng)
     x, y = problem.test.x, problem.test.y
     seen = Attacked(method.posterior(state), problem.bounds)
-    literal = component("attacker", "pgd", steps=8, stop_when_broken=False).perturb(seen, x, y, Streams(0), 0.1)
-    assert torch.equal(ours.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 0.1), literal)
+    literal = component("attacker", "pgd", steps=8, stop_when_broken=False).perturb(
+        seen, x, y, Streams(0), 0.1
+    )
+    assert torch.equal(
+        ours.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 0.1), literal
+    )
 
 
 def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim):
@@ -76,9 +89,13 @@ def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim
     assert all(torch.equal(before[name], state) for name, state in rng.state().items())
     assert first.with_problem(problem, rng) is first
     x, y, seen = problem.test.x, problem.test.y, Attacked(posterior, problem.bounds)
-    assert torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1))
+    assert torch.equal(
+        first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1)
+    )
     other = transfer().with_problem(problem, Streams(2))
-    assert not torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), other.perturb(seen, x, y, Streams(0), 0.1))
+    assert not torch.equal(
+        first.perturb(seen, x, y, Streams(0), 0.1), other.perturb(seen, x, y, Streams(0), 0.1)
+    )
 
 
 def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
@@ -91,7 +108,11 @@ def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
     assert set(grey["knowledge"]) == {"grey box"}
     assert set(white["knowledge"]) == {"white box"}
     last = -2  # ε = 0.1, where neither has broken everything
-    assert white["accuracy"].iloc[last] < grey["accuracy"].iloc[last] < grey["random_accuracy"].iloc[last]
+    assert (
+        white["accuracy"].iloc[last]
+        < grey["accuracy"].iloc[last]
+        < grey["random_accuracy"].iloc[last]
+    )
 
 
 def test_a_grey_box_stronger_than_the_gradient_fails_its_check(victim):

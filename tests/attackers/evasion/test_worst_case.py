@@ -64,7 +64,11 @@ def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
     for m in MEMBERS:
         alone = curve_of(m, model, problem).rows
         assert rows[f"accuracy/{m.name}"].tolist() == alone["accuracy"].tolist()
-        assert rows[f"knowledge/{m.name}"].tolist() == alone["knowledge"].tolist() == [m.knowledge] * len(EPS)
+        assert (
+            rows[f"knowledge/{m.name}"].tolist()
+            == alone["knowledge"].tolist()
+            == [m.knowledge] * len(EPS)
+        )
         assert (rows["accuracy"] <= rows[f"accuracy/{m.name}"]).all()
     assert set(rows["knowledge"]) == {"white box"}
     assert set(rows["knowledge/square"]) == {"black box"}
@@ -94,13 +98,23 @@ def test_a_worst_case_that_is_none_fails_its_check():
     rows = curve_of(several(*MEMBERS), model, problem).rows
     spoilt = rows.assign(accuracy=rows["accuracy/fgsm"] + 0.001)
     for table, expected in ((rows, True), (spoilt, False)):
-        checks = {name: passed for name, passed, _ in curve_checks(several(*MEMBERS), table, 1.0, [(0, 1)], problem)}
+        checks = {
+            name: passed
+            for name, passed, _ in curve_checks(several(*MEMBERS), table, 1.0, [(0, 1)], problem)
+        }
         assert checks["the worst case is no weaker than any member"] is expected
 
 
 def test_names_of_members_tell_two_of_a_kind_apart():
-    attack = several(member("pgd"), member("pgd", criterion="margin"), member("fgsm"), member("fgsm"))
-    assert list(attack.members_by_label) == ["pgd criterion=cross_entropy", "pgd criterion=margin", "fgsm", "fgsm (4)"]
+    attack = several(
+        member("pgd"), member("pgd", criterion="margin"), member("fgsm"), member("fgsm")
+    )
+    assert list(attack.members_by_label) == [
+        "pgd criterion=cross_entropy",
+        "pgd criterion=margin",
+        "fgsm",
+        "fgsm (4)",
+    ]
 
 
 def test_members_keep_their_own_expectation():
@@ -135,7 +149,10 @@ def test_figure_and_scores():
     scores, figures, tables = found.scores, found.figures, found.tables
     assert scores["robust_accuracy"] == tables["security_curve"]["accuracy"].iloc[-1]
     eps = EPS[-1]
-    assert scores[f"robust_accuracy/pgd/eps={eps:.2f}"] == tables["security_curve"]["accuracy/pgd"].iloc[-1]
+    assert (
+        scores[f"robust_accuracy/pgd/eps={eps:.2f}"]
+        == tables["security_curve"]["accuracy/pgd"].iloc[-1]
+    )
     axis = figures["security_curve"].axes[0]
     labels = [line.get_label() for line in axis.get_lines()]
     assert labels[:4] == ["fgsm", "pgd", "square", "worst case"]
@@ -149,7 +166,11 @@ def test_figure_and_scores():
             {},
             "members: fgsm attacks continuous .*, word_flip binary",
         ),
-        ([member("fgsm"), member("cw")], {}, "members: cw is bounded in l2, the worst case in linf; use norm=l2"),
+        (
+            [member("fgsm"), member("cw")],
+            {},
+            "members: cw is bounded in l2, the worst case in linf; use norm=l2",
+        ),
         ([], {}, "at least 1"),
     ],
 )

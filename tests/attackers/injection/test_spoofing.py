@@ -21,7 +21,12 @@ class OnlyErrors:
     """A victim that answers with its error and has no gradient to give."""
 
     def __init__(self, of):
-        self.of, self.observations, self.is_observed, self.asked = of, of.observations, of.is_observed, 0
+        self.of, self.observations, self.is_observed, self.asked = (
+            of,
+            of.observations,
+            of.is_observed,
+            0,
+        )
 
     def error(self, u):
         self.asked += 1
@@ -40,7 +45,10 @@ def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error
     torch.testing.assert_close(found, v.error(u))
     h = 1e-5
     torch.testing.assert_close(
-        (slope * way).sum((1, 2)), (v.error(u + h * way) - v.error(u - h * way)) / (2 * h), rtol=1e-6, atol=1e-9
+        (slope * way).sum((1, 2)),
+        (v.error(u + h * way) - v.error(u - h * way)) / (2 * h),
+        rtol=1e-6,
+        atol=1e-9,
     )
 
 
@@ -51,7 +59,9 @@ def test_the_error_is_the_mean_square_over_times_and_states():
     torch.testing.assert_close(victim(p).error(torch.zeros_like(p.observations)), literal)
     square = (p.states**2).mean(1)
     nmse = (((p.states - mean) ** 2).mean(1) / square).mean(1)
-    torch.testing.assert_close(victim(p, error="nmse").error(torch.zeros_like(p.observations)), nmse)
+    torch.testing.assert_close(
+        victim(p, error="nmse").error(torch.zeros_like(p.observations)), nmse
+    )
 
 
 def test_shifts_are_in_units_of_the_noise():
@@ -74,7 +84,8 @@ def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
     worst = torch.zeros(2, dtype=F64)
     for angle in torch.linspace(0, 2 * math.pi, 241, dtype=F64)[:-1]:
         u = torch.zeros_like(p.observations)
-        u[:, 2] = 3.0 * torch.stack([angle.cos(), angle.sin()])  # convex in u: the worst is on the edge
+        # convex in u: the worst is on the edge
+        u[:, 2] = 3.0 * torch.stack([angle.cos(), angle.sin()])
         worst = torch.maximum(worst, v.error(u))
     assert (found >= worst * (1 - 1e-3)).all()
     assert (found <= worst * (1 + 1e-3)).all()
@@ -100,7 +111,10 @@ def test_he_keeps_to_his_budget_and_to_his_times(access):
 def test_more_knowledge_is_no_weaker():
     p = problem(40, 6)
     v = victim(p)
-    nothing, none = v.error(torch.zeros_like(p.observations)), spoofer(access="nothing", probability=0.2)
+    nothing, none = (
+        v.error(torch.zeros_like(p.observations)),
+        spoofer(access="nothing", probability=0.2),
+    )
     signs = v.error(none.shift(v, RNG, 4.0, None))
     black = v.error(spoofer(access="queries", queries=60, probability=0.2).shift(v, RNG, 4.0, None))
     white = v.error(spoofer(steps=6, probability=0.2).shift(v, RNG, 4.0, None))
@@ -132,8 +146,12 @@ def test_the_worst_times_are_those_of_the_steepest_gradient():
     struck = spoofer(times="worst", probability=0.25).struck(v, RNG)
     assert struck.sum(1).tolist() == [5, 5, 5]
     slope = v.gradient(torch.zeros_like(p.observations))[1].norm(dim=-1)
-    assert (slope.masked_fill(~struck, math.inf).amin(1) >= slope.masked_fill(struck, 0).amax(1)).all()
-    with pytest.raises(ValidationError, match="times=worst: the gradient says which they are; set access=gradient"):
+    assert (
+        slope.masked_fill(~struck, math.inf).amin(1) >= slope.masked_fill(struck, 0).amax(1)
+    ).all()
+    with pytest.raises(
+        ValidationError, match="times=worst: the gradient says which they are; set access=gradient"
+    ):
         spoofer(times="worst", access="queries")
 
 
@@ -158,6 +176,7 @@ def test_a_shorter_window_follows_errors_back_through_fewer_times():
     torch.testing.assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
     assert not torch.allclose(slope[:, :4], cut[:, :4])
     ahead = dataclasses.replace(
-        whole, problem=dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4])
+        whole,
+        problem=dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4]),
     )
     torch.testing.assert_close(ahead.gradient(u[:, :4])[1] * 4 / 12, cut[:, :4])

@@ -15,14 +15,27 @@ def smoother(**overrides) -> ExponentialSmoother:
 
 
 def seat(replicates: int, own: int = 2, targets: int = 2) -> Seat:
-    return Seat(replicates, own, (4,), targets, 1, torch.device("cpu"), torch.float64, environment=None)
+    return Seat(
+        replicates, own, (4,), targets, 1, torch.device("cpu"), torch.float64, environment=None
+    )
 
 
 def took(a: torch.Tensor, targets: int = 2, seen: torch.Tensor | None = None) -> Move:
     """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
     nothing = torch.zeros(len(a))
     return Move(
-        0, nothing, a, one_hot(a, targets).double(), seen, nothing.long(), nothing, nothing, nothing, None, None, False
+        0,
+        nothing,
+        a,
+        one_hot(a, targets).double(),
+        seen,
+        nothing.long(),
+        nothing,
+        nothing,
+        nothing,
+        None,
+        None,
+        False,
     )
 
 
@@ -86,7 +99,9 @@ def test_beta_outside_the_open_unit_interval_is_refused(beta):
 def test_a_move_that_takes_no_target_tells_him_nothing():
     attacker = smoother(beta=0.6)
     before = attacker.observe(attacker.reset(seat(3), Streams(0)), took(torch.tensor([0, 1, 1])))
-    after = attacker.observe(before, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False])))
+    after = attacker.observe(
+        before, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
+    )
     assert torch.equal(after[1:], before[1:])
     assert float(after[0, 0]) == pytest.approx(0.6 * float(before[0, 0]) + 0.4)
 

@@ -26,7 +26,9 @@ def seat(own=2, hers=2, replicates=5, environment=None):
 
 def moved(a, **changes):
     nothing, none = torch.zeros(len(a)), torch.zeros(len(a)).long()
-    return Move(0, none, a, nothing[:, None], None, none, nothing, nothing, none, None, None, False)._replace(**changes)
+    return Move(
+        0, none, a, nothing[:, None], None, none, nothing, nothing, none, None, None, False
+    )._replace(**changes)
 
 
 def turn(replicates=5, policy=None):
@@ -52,7 +54,9 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
     player, rng = component("attacker", "fixed_policy", plays=plays), Streams(0)
     state = player.reset(seat(own, replicates=20_000), rng)
     found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
-    torch.testing.assert_close(found.double(), torch.tensor(share, dtype=torch.float64), atol=0.015, rtol=0)
+    torch.testing.assert_close(
+        found.double(), torch.tensor(share, dtype=torch.float64), atol=0.015, rtol=0
+    )
 
 
 def test_probabilities_of_a_fixed_policy_fit():
@@ -78,7 +82,11 @@ def test_tit_for_tat_does_what_she_did():
 @pytest.mark.parametrize(("forgives", "errs"), [(0.7, 0.0), (0.0, 0.2), (0.4, 0.1)])
 def test_forgiving_and_erring_have_their_rates(forgives, errs):
     """After a defection he cooperates with probability p(1 − q) + (1 − p)q."""
-    player, rng, n = component("attacker", "tit_for_tat", forgives=forgives, errs=errs), Streams(1), 40_000
+    player, rng, n = (
+        component("attacker", "tit_for_tat", forgives=forgives, errs=errs),
+        Streams(1),
+        40_000,
+    )
     state = player.observe(player.reset(seat(replicates=n), rng), moved(torch.ones(n).long()))
     found = 1 - player.act(state, turn(n), rng).double().mean()
     exact = forgives * (1 - errs) + (1 - forgives) * errs
@@ -96,7 +104,10 @@ def test_replayed_actions_come_from_the_file(tmp_path):
     assert seen == [[0] * 5, [2] * 5, [1] * 5]
     with pytest.raises(Misfit, match="ends after 3 actions"):
         player.act(state, turn(), rng)
-    for text, error, match in (("0\nx\n", Misfit, "line 2: 'x'"), ("3", Misfit, "none of his actions 0 … 2")):
+    for text, error, match in (
+        ("0\nx\n", Misfit, "line 2: 'x'"),
+        ("3", Misfit, "none of his actions 0 … 2"),
+    ):
         file.write_text(text)
         with pytest.raises(error, match=match):
             player.reset(seat(3), rng)
@@ -127,14 +138,22 @@ def test_the_oracle_answers_best_on_matrix_games():
 
 def test_the_oracle_looks_ahead():
     """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it is another."""
-    world, policy, gamma = three_states(2, 1).environment, torch.full((2, 3, 2), 0.5, dtype=torch.float64), 0.9
+    world, policy, gamma = (
+        three_states(2, 1).environment,
+        torch.full((2, 3, 2), 0.5, dtype=torch.float64),
+        0.9,
+    )
     q = best_response(world, policy, gamma)
     v = [0.0] * 3
     for _ in range(600):
         v = [
             max(
                 sum(
-                    0.5 * (float(world.reward_b[s, a, b, 0]) + gamma * v[int(world.transition[s, a, b])])
+                    0.5
+                    * (
+                        float(world.reward_b[s, a, b, 0])
+                        + gamma * v[int(world.transition[s, a, b])]
+                    )
                     for a in range(2)
                 )
                 for b in range(3)
@@ -168,8 +187,14 @@ def test_a_learner_is_the_decision_maker_on_the_other_side():
     room.attacker = component("attacker", "learner", agent=agent)
     state, _ = play(room, component("inference", "q_learning", epsilon=1.0))
     mine = Streams(0)
-    mine_u = [torch.rand(3, 1, generator=mine.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
-    his = [torch.rand(3, 1, generator=mine.attack, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
+    mine_u = [
+        torch.rand(3, 1, generator=mine.noise, dtype=torch.float64)[:, 0].tolist()
+        for _ in range(40)
+    ]
+    his = [
+        torch.rand(3, 1, generator=mine.attack, dtype=torch.float64)[:, 0].tolist()
+        for _ in range(40)
+    ]
     for i in range(3):
         q = [0.0, 0.0]
         for t in range(40):
@@ -192,6 +217,9 @@ def test_two_of_level_2_come_to_the_equilibrium():
 def test_members_take_a_seat_each():
     members = [component("attacker", "exponential_smoother"), component("attacker", "fixed_policy")]
     both = component("attacker", "together", members=members)
-    assert [player.name for player in both.assign_seats(2)] == ["exponential_smoother", "fixed_policy"]
+    assert [player.name for player in both.assign_seats(2)] == [
+        "exponential_smoother",
+        "fixed_policy",
+    ]
     with pytest.raises(Misfit, match="2 players for the 1 seats"):
         game("friend_or_foe", both).opponents()

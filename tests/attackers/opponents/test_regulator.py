@@ -28,7 +28,9 @@ def seat(replicates=R):
 
 def told(welfare):
     nothing = torch.zeros(len(welfare))
-    return Move(0, nothing, nothing, nothing, None, nothing, welfare, nothing, nothing, None, None, False)
+    return Move(
+        0, nothing, nothing, nothing, None, nothing, welfare, nothing, nothing, None, None, False
+    )
 
 
 TURN = Turn(torch.zeros(R).long(), 0, None)
@@ -39,7 +41,8 @@ def test_rates_are_what_the_policies_say():
     for policy, rate in (("constant", 0.366), ("none", 0.0)):
         player = regulator(policy=policy)
         assert torch.equal(
-            player.act(player.reset(seat(), rng), TURN, rng), torch.full((R,), rate, dtype=torch.float64)
+            player.act(player.reset(seat(), rng), TURN, rng),
+            torch.full((R,), rate, dtype=torch.float64),
         )
     player = regulator(policy="discrete")
     found = player.act(player.reset(seat(), rng), TURN, rng)
@@ -54,7 +57,10 @@ def test_rates_are_what_the_policies_say():
 @pytest.mark.parametrize("baseline", [True, False])
 def test_the_step_climbs_the_welfare(baseline):
     """∇_θ E[SU(τ(d))] of d ~ N(θ, σ²) where SU = d: 1 whatever θ is; a z-test over replicates after the second step."""
-    player, rng = regulator(policy="gaussian", sd=0.3, start=0.2, every=5, lr=0.01, baseline=baseline), Streams(2)
+    player, rng = (
+        regulator(policy="gaussian", sd=0.3, start=0.2, every=5, lr=0.01, baseline=baseline),
+        Streams(2),
+    )
     state = player.reset(seat(), rng)
     before = None
     for t in range(10):
@@ -68,7 +74,9 @@ def test_the_step_climbs_the_welfare(baseline):
 
 def learnt(credit, every=6, slope=0.01):
     """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope`` d.  Steps of θ, lr = 1."""
-    player = regulator(policy="gaussian", sd=0.3, start=0.2, every=every, lr=1e-6, credit=credit, baseline=True)
+    player = regulator(
+        policy="gaussian", sd=0.3, start=0.2, every=every, lr=1e-6, credit=credit, baseline=True
+    )
     rng, welfare = Streams(4), torch.zeros(R, dtype=torch.float64)
     state, steps = player.reset(seat(), rng), []
     for t in range(4 * every):
@@ -132,7 +140,10 @@ def test_taxes_move_utility_and_make_none():
     """SU = 1 + 2(c + d) for these payoffs, whatever the tax: shares of cooperation c and d."""
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 20)
     game = component("dataset", "data_sharing", episodes=50, memory=0).load(Streams(0), setting)
-    members = [component("attacker", "fixed_policy", plays=[0.3, 0.7]), regulator(policy="constant", rate=0.4)]
+    members = [
+        component("attacker", "fixed_policy", plays=[0.3, 0.7]),
+        regulator(policy="constant", rate=0.4),
+    ]
     game.attacker = component("attacker", "together", members=members)
     _, posterior = play(game, component("inference", "q_learning", epsilon=1.0))
     welfare = posterior.beside[-1]

@@ -9,7 +9,12 @@ from configured import component, threat
 from small_spam import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
-from components.attackers.words.beliefs import attack_frequencies, beta_parameters, frequency_of, random_beliefs
+from components.attackers.words.beliefs import (
+    attack_frequencies,
+    beta_parameters,
+    frequency_of,
+    random_beliefs,
+)
 from components.attackers.words.changes import change_sets, flip_words, possible
 from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
@@ -29,7 +34,11 @@ def test_sets_lead_to_every_neighbour_once(direction, most):
     assert len(sets) == sum(math.comb(5, i) for i in range(most + 1))
     found = [
         z
-        for z, can in zip(rows(flip_words(x.expand(len(sets), -1), sets)), possible(x, sets, direction)[0], strict=True)
+        for z, can in zip(
+            rows(flip_words(x.expand(len(sets), -1), sets)),
+            possible(x, sets, direction)[0],
+            strict=True,
+        )
         if can
     ]
     assert sorted(found) == sorted(neighbours(rows(x)[0], most, direction))
@@ -111,19 +120,31 @@ def test_dalvi_is_for_naive_bayes():
     problem = words()
     victim = Attacked(fitted(problem, "logistic_lasso"))
     with pytest.raises(Misfit, match="model=naive_bayes"):
-        component("attacker", "dalvi").perturb(victim, problem.test.x, problem.test.y, Streams(0), 1)
+        component("attacker", "dalvi").perturb(
+            victim, problem.test.x, problem.test.y, Streams(0), 1
+        )
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 1.0])
 def test_beta_has_the_mean_and_the_variance_asked_for(share):
     for r in (1e-6, 0.2, 0.5, 0.7, 0.999):
-        d1, d2 = (float(d) for d in beta_parameters(torch.tensor(math.log(r / (1 - r)), dtype=torch.float64), share))
+        d1, d2 = (
+            float(d)
+            for d in beta_parameters(
+                torch.tensor(math.log(r / (1 - r)), dtype=torch.float64), share
+            )
+        )
         largest = min(r**2 * (1 - r) / (1 + r), r * (1 - r) ** 2 / (2 - r))
         assert d1 / (d1 + d2) == pytest.approx(r, rel=1e-9)
-        assert d1 * d2 / ((d1 + d2) ** 2 * (d1 + d2 + 1)) == pytest.approx(share * largest, rel=1e-9)
+        assert d1 * d2 / ((d1 + d2) ** 2 * (d1 + d2 + 1)) == pytest.approx(
+            share * largest, rel=1e-9
+        )
         assert min(d1, d2) >= 1 - 1e-9
     for value in (-80.0, 80.0):  # r = 2e-35 and 1 − 2e-35
-        assert all(torch.isfinite(d) for d in beta_parameters(torch.tensor(value, dtype=torch.float64), share))
+        assert all(
+            torch.isfinite(d)
+            for d in beta_parameters(torch.tensor(value, dtype=torch.float64), share)
+        )
 
 
 def test_beliefs_are_beta_draws():
@@ -195,7 +216,9 @@ def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
     ara = component("attacker", "ara", direction=direction, variance=0.0)
     sure = component("attacker", f"word_{direction}")
     for eps in (0, 1, 2):
-        a, b = (t.perturb(victim, problem.test.x, problem.test.y, Streams(0), eps) for t in (ara, sure))
+        a, b = (
+            t.perturb(victim, problem.test.x, problem.test.y, Streams(0), eps) for t in (ara, sure)
+        )
         assert torch.equal(a, b)
 
 
@@ -207,7 +230,10 @@ def test_ara_draws_with_the_frequencies_of_3_12():
     sets = change_sets(5, 2)
     p = ara.frequencies(victim, x[:1], 2, 20_000, torch.Generator().manual_seed(0))[0]
     for z, value in zip(rows(flip_words(x[: len(sets)], sets)), p.tolist(), strict=True):
-        assert abs(sent.count(z) / 4000 - value) < 4 * math.sqrt(value * (1 - value) * (1 / 4000 + 1 / 20_000)) + 1e-12
+        assert (
+            abs(sent.count(z) / 4000 - value)
+            < 4 * math.sqrt(value * (1 - value) * (1 / 4000 + 1 / 20_000)) + 1e-12
+        )
 
 
 @pytest.mark.parametrize("name", ["word_insertion", "word_flip", "dalvi", "ara"])
@@ -254,18 +280,22 @@ def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_und
     posterior = Awaiting(base, attacked[y[:, 0] == 1])
     curve = security_curve(problem, posterior, attack, threat(attack, [0, 2]), Streams(0))
     row = curve.rows.iloc[-1]
-    assert row["accuracy"] > curve.rows["accuracy"].iloc[0] + 0.1  # which breaks no promise of the attack
+    # which breaks no promise of the attack
+    assert row["accuracy"] > curve.rows["accuracy"].iloc[0] + 0.1
     assert curve.verdict, curve.checks
     assert curve.checks["detail"].str.contains("of the undefended classifier").sum() == 2
-    right = [(log_odds(base, z) > 0) == bool(label) for z, label in zip(rows(attacked), y[:, 0].tolist(), strict=True)]
+    right = [
+        (log_odds(base, z) > 0) == bool(label)
+        for z, label in zip(rows(attacked), y[:, 0].tolist(), strict=True)
+    ]
     assert row["undefended_accuracy"] == pytest.approx(sum(right) / len(right))
     knows = component("attacker", "word_insertion")
     knowing = security_curve(problem, posterior, knows, threat(knows, [0, 2]), Streams(0))
     assert "undefended_accuracy" not in knowing.rows
     kind = Kind(name="word_insertion", exact=2, against="undefended")
-    checks = security_curve(problem, posterior, kind, threat(kind, [0, 2]), Streams(0)).checks.set_index("check")[
-        "passed"
-    ]
+    checks = security_curve(
+        problem, posterior, kind, threat(kind, [0, 2]), Streams(0)
+    ).checks.set_index("check")["passed"]
     assert not checks["accuracy falls as ε grows"]
     assert not checks["the attack beats random signs of the same size"]
 

@@ -56,7 +56,9 @@ def published(tmp_path_factory) -> Path:
     for path, n in SIZES.items():
         row = np.arange(n)[:, None]
         first = 0 if n == sarcos.TRAIN_ROWS else 1_000_000
-        rows = np.concatenate([(first + row) * np.arange(1, 22), np.sin(first + row) * np.arange(10, 80, 10)], 1)
+        rows = np.concatenate(
+            [(first + row) * np.arange(1, 22), np.sin(first + row) * np.arange(10, 80, 10)], 1
+        )
         (folder / path).parent.mkdir(exist_ok=True)
         savemat(folder / path, {(folder / path).stem: rows.astype(np.float64)})
     return folder
@@ -66,7 +68,12 @@ def published(tmp_path_factory) -> Path:
 def genuine(published, monkeypatch) -> Path:
     """The same folder, with a catalogue in which its files are the genuine ones."""
     catalogue = tuple(
-        replace(f, urls=(), sha256=hashlib.sha256((published / f.path).read_bytes()).hexdigest(), git_blob=None)
+        replace(
+            f,
+            urls=(),
+            sha256=hashlib.sha256((published / f.path).read_bytes()).hexdigest(),
+            git_blob=None,
+        )
         for f in files.catalogue()
         if f.path in SIZES
     )
@@ -157,7 +164,14 @@ def test_a_constant_input_does_no_harm():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tensors_have_the_type_asked_for(genuine, dtype):
     problem = dataset(n_train=50).load(Streams(0), setting(genuine, dtype=dtype))
-    tensors = (problem.train.x, problem.train.y, problem.test.x, problem.test.y, problem.y_mean, problem.y_std)
+    tensors = (
+        problem.train.x,
+        problem.train.y,
+        problem.test.x,
+        problem.test.y,
+        problem.y_mean,
+        problem.y_std,
+    )
     assert {t.dtype for t in tensors} == {dtype}
     assert problem.train.mask.dtype == torch.bool
 
@@ -205,7 +219,11 @@ def test_official_split(genuine):
 
 def test_test_file_split_never_trains_on_a_test_row(genuine):
     problem = load(genuine, split="test_file", n_train=3_449)
-    assert problem.name == "sarcos-test-file" == dataset(split="test_file").identity(genuine, offline=True)
+    assert (
+        problem.name
+        == "sarcos-test-file"
+        == dataset(split="test_file").identity(genuine, offline=True)
+    )
     assert problem.train.x.shape == (3_449, 21)
     assert problem.test.x.shape == (1_000, 21)
     x = torch.cat([problem.train.x, problem.test.x])[:, 0]
@@ -216,7 +234,9 @@ def test_test_file_split_never_trains_on_a_test_row(genuine):
 def test_test_file_split_needs_the_test_file_alone(genuine, tmp_path, no_network):
     only = tmp_path / "data" / "sarcos"
     only.mkdir(parents=True)
-    (only / "sarcos_inv_test.mat").write_bytes((genuine / "sarcos" / "sarcos_inv_test.mat").read_bytes())
+    (only / "sarcos_inv_test.mat").write_bytes(
+        (genuine / "sarcos" / "sarcos_inv_test.mat").read_bytes()
+    )
     assert load(tmp_path / "data", split="test_file").name == "sarcos-test-file"
     with pytest.warns(SimulatedData):
         assert load(tmp_path / "data", split="official").name == "sarcos-sim"
@@ -226,7 +246,9 @@ def test_simulated_split_is_no_surprise_and_needs_no_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         problem = load(tmp_path, split="simulated", offline="error")
-    assert problem.name == "sarcos-sim" == dataset(split="simulated").identity(tmp_path, offline=True)
+    assert (
+        problem.name == "sarcos-sim" == dataset(split="simulated").identity(tmp_path, offline=True)
+    )
     assert problem.test.x.shape == (1_500, 21)
 
 
@@ -243,7 +265,11 @@ def test_simulation_takes_the_place_loudly_and_under_its_own_name(tmp_path, no_n
     )
     assert "recorded as sarcos-sim" in message
     assert "runner data fetch sarcos" in message
-    assert problem.name == "sarcos-sim" == dataset(split=split).identity(tmp_path / "data", offline=False)
+    assert (
+        problem.name
+        == "sarcos-sim"
+        == dataset(split=split).identity(tmp_path / "data", offline=False)
+    )
     assert problem.describe()["data"] == "sarcos-sim"
     assert problem.test.x.shape[0] == (1_000 if split == "test_file" else 1_500)
 
@@ -255,7 +281,9 @@ def test_offline_error_is_an_error(tmp_path, no_network):
         lambda: chosen.load(Streams(0), setting(tmp_path)),
         lambda: chosen.load(Streams(0), setting(tmp_path, offline=True)),
     ):
-        with pytest.raises(DataUnavailable, match=r"sarcos_inv\.mat: not in .*dataset\.offline=simulate"):
+        with pytest.raises(
+            DataUnavailable, match=r"sarcos_inv\.mat: not in .*dataset\.offline=simulate"
+        ):
             attempt()
 
 
@@ -277,10 +305,14 @@ def test_a_damaged_file_is_not_replaced_by_the_simulation(genuine, tmp_path, no_
             attempt()
 
 
-def test_a_file_that_arrives_later_does_not_change_what_was_announced(genuine, tmp_path, no_network):
+def test_a_file_that_arrives_later_does_not_change_what_was_announced(
+    genuine, tmp_path, no_network
+):
     announced = dataset(split="test_file").identity(tmp_path, offline=False)
     (tmp_path / "sarcos").mkdir()
-    (tmp_path / "sarcos" / "sarcos_inv_test.mat").write_bytes((genuine / "sarcos" / "sarcos_inv_test.mat").read_bytes())
+    (tmp_path / "sarcos" / "sarcos_inv_test.mat").write_bytes(
+        (genuine / "sarcos" / "sarcos_inv_test.mat").read_bytes()
+    )
     with pytest.warns(SimulatedData):
         assert load(tmp_path, split="test_file").name == announced == "sarcos-sim"
     forget()  # the next process
@@ -289,9 +321,7 @@ def test_a_file_that_arrives_later_does_not_change_what_was_announced(genuine, t
 
 # ---- mistakes --------------------------------------------------------------------------------------------------------
 def test_more_training_rows_than_there_are(tmp_path, no_network):
-    message = (
-        r"n_train=5000: split=test_file leaves 3449 of its 4449 rows for training; set dataset\.n_train to at most 3449"
-    )
+    message = r"n_train=5000: split=test_file leaves 3449 of its 4449 rows for training; set dataset\.n_train to at most 3449"
     with pytest.raises(ValidationError, match=message):
         dataset(split="test_file", n_train=5000)
     with pytest.raises(ValidationError, match=r"leaves 449 of its 4449 rows.*dataset\.n_test"):
@@ -302,7 +332,8 @@ def test_more_training_rows_than_there_are(tmp_path, no_network):
     with (
         pytest.warns(SimulatedData),
         pytest.raises(
-            ValueError, match=r"dataset\.n_train=4001: sarcos-sim has 4000 training rows; set it to at most 4000"
+            ValueError,
+            match=r"dataset\.n_train=4001: sarcos-sim has 4000 training rows; set it to at most 4000",
         ),
     ):
         load(tmp_path, n_train=4001)  # the small world of these tests
@@ -340,7 +371,9 @@ def test_real_test_file():
 def test_a_linear_model_on_the_real_test_file():
     """Least squares on 3,449 rows with all labels: RMSE 0.34 of a standard deviation."""
     problem = load(Path(REAL), split="test_file", n_train=3449, labels_per_row=7)
-    design = [torch.cat([b.x, torch.ones_like(b.x[:, :1])], 1) for b in (problem.train, problem.test)]
+    design = [
+        torch.cat([b.x, torch.ones_like(b.x[:, :1])], 1) for b in (problem.train, problem.test)
+    ]
     weights = torch.linalg.lstsq(design[0], problem.train.y).solution
     rmse = ((design[1] @ weights - problem.test.y) ** 2).mean(0).sqrt().mean()
     assert 0.31 < float(rmse) < 0.38

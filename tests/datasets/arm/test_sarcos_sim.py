@@ -134,7 +134,9 @@ def test_equals_the_lagrangian_derivation():
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [lambda a, b: np.cross(b, a, axis=0), lambda a, b: 0 * np.cross(a, b, axis=0)])
+@pytest.mark.parametrize(
+    "wrong", [lambda a, b: np.cross(b, a, axis=0), lambda a, b: 0 * np.cross(a, b, axis=0)]
+)
 def test_a_wrong_recursion_does_not_equal_the_lagrangian_derivation(monkeypatch, wrong):
     """Cross products of the wrong sign, and none at all."""
     q, qd, qdd = states(1, seed=1)
@@ -168,7 +170,9 @@ def test_equals_the_closed_form_of_two_links_in_a_plane():
     g1 = (m[0] * lc[0] + m[1] * l1) * g * np.cos(q[:, 0]) + g2
     tau1 = d11 * qdd[:, 0] + d12 * qdd[:, 1] + h * (2 * qd[:, 0] * qd[:, 1] + qd[:, 1] ** 2) + g1
     tau2 = d12 * qdd[:, 0] + d22 * qdd[:, 1] - h * qd[:, 0] ** 2 + g2
-    np.testing.assert_allclose(inverse_dynamics(arm, q, qd, qdd), np.stack([tau1, tau2], 1), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        inverse_dynamics(arm, q, qd, qdd), np.stack([tau1, tau2], 1), rtol=1e-11, atol=1e-11
+    )
 
 
 def test_mass_matrix_is_symmetric_positive_definite_and_that_of_the_kinetic_energy():
@@ -176,7 +180,10 @@ def test_mass_matrix_is_symmetric_positive_definite_and_that_of_the_kinetic_ener
     M = mass_matrix(WORLD.arm, q)
     np.testing.assert_allclose(M, M.transpose(0, 2, 1), atol=1e-12)
     assert np.linalg.eigvalsh(M).min() > 1e-4
-    energy = [float(kinetic(WORLD.arm, torch.tensor(a), torch.tensor(b))) for a, b in zip(q, qd, strict=True)]
+    energy = [
+        float(kinetic(WORLD.arm, torch.tensor(a), torch.tensor(b)))
+        for a, b in zip(q, qd, strict=True)
+    ]
     np.testing.assert_allclose(0.5 * np.einsum("ni,nij,nj->n", qd, M, qd), energy, rtol=1e-11)
 
 
@@ -184,7 +191,9 @@ def test_torque_is_affine_in_the_acceleration():
     q, qd, qdd = states(10, seed=3)
     bias = inverse_dynamics(WORLD.arm, q, qd, np.zeros_like(qdd))
     expected = np.einsum("nij,nj->ni", mass_matrix(WORLD.arm, q), qdd) + bias
-    np.testing.assert_allclose(inverse_dynamics(WORLD.arm, q, qd, qdd), expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        inverse_dynamics(WORLD.arm, q, qd, qdd), expected, rtol=1e-10, atol=1e-10
+    )
 
 
 def test_gravity_torque_is_the_gradient_of_the_potential_energy():
@@ -192,7 +201,11 @@ def test_gravity_torque_is_the_gradient_of_the_potential_energy():
     rest, h = np.zeros_like(q), 1e-5
     for row, torque in zip(q, inverse_dynamics(WORLD.arm, q, rest, rest), strict=True):
         slope = [
-            float(potential(WORLD.arm, torch.tensor(row + e)) - potential(WORLD.arm, torch.tensor(row - e))) / (2 * h)
+            float(
+                potential(WORLD.arm, torch.tensor(row + e))
+                - potential(WORLD.arm, torch.tensor(row - e))
+            )
+            / (2 * h)
             for e in h * np.eye(7)
         ]
         np.testing.assert_allclose(torque, slope, atol=1e-7)
@@ -201,10 +214,15 @@ def test_gravity_torque_is_the_gradient_of_the_potential_energy():
 def test_power_is_the_rate_of_the_energy_along_a_motion_without_friction():
     """τᵀ q̇ = d/dt (T + V), by central differences of the energy."""
     dt = 1e-4
-    q, qd, qdd = random_motions(replace(WORLD.motion, rows=41, rate=1 / dt), 1, np.random.RandomState(0))
+    q, qd, qdd = random_motions(
+        replace(WORLD.motion, rows=41, rate=1 / dt), 1, np.random.RandomState(0)
+    )
     energy = np.array(
         [
-            float(kinetic(WORLD.arm, torch.tensor(a), torch.tensor(b)) + potential(WORLD.arm, torch.tensor(a)))
+            float(
+                kinetic(WORLD.arm, torch.tensor(a), torch.tensor(b))
+                + potential(WORLD.arm, torch.tensor(a))
+            )
             for a, b in zip(q, qd, strict=True)
         ]
     )
@@ -236,7 +254,9 @@ def test_friction_opposes_the_motion():
     torque = WORLD.friction.torque(qd)
     assert ((torque * qd) >= 0).all()
     np.testing.assert_array_equal(WORLD.friction.torque(np.zeros((1, 7))), 0)
-    np.testing.assert_allclose(torque[-1], WORLD.friction.coulomb + 3 * WORLD.friction.viscous, rtol=1e-6)
+    np.testing.assert_allclose(
+        torque[-1], WORLD.friction.coulomb + 3 * WORLD.friction.viscous, rtol=1e-6
+    )
 
 
 # ---- motions ---------------------------------------------------------------------------------------------------------
@@ -252,7 +272,9 @@ def test_motions_stay_within_their_limits_and_use_them():
 
 def test_velocities_and_accelerations_are_the_derivatives_of_the_positions():
     dt = 1e-4
-    q, qd, qdd = random_motions(replace(WORLD.motion, rows=200, rate=1 / dt), 3, np.random.RandomState(2))
+    q, qd, qdd = random_motions(
+        replace(WORLD.motion, rows=200, rate=1 / dt), 3, np.random.RandomState(2)
+    )
     q, qd, qdd = (a.reshape(3, 200, 7) for a in (q, qd, qdd))
     np.testing.assert_allclose((q[:, 2:] - q[:, :-2]) / (2 * dt), qd[:, 1:-1], atol=1e-5)
     np.testing.assert_allclose((qd[:, 2:] - qd[:, :-2]) / (2 * dt), qdd[:, 1:-1], atol=1e-4)
@@ -288,7 +310,8 @@ def test_torques_are_those_of_the_recorded_states_up_to_noise(rows):
     tighter = simulate(replace(WORLD, noise=simulation.SensorNoise(0.0, 0.0, 0.0, np.zeros(7))))
     q, qd, qdd = np.split(tighter.x_test, 3, axis=1)
     clean = inverse_dynamics(WORLD.arm, q, qd, qdd) + WORLD.friction.torque(qd)
-    np.testing.assert_allclose(tighter.y_test, clean, atol=1e-4)  # six decimals of q̇ upon the steep tanh
+    # six decimals of q̇ upon the steep tanh
+    np.testing.assert_allclose(tighter.y_test, clean, atol=1e-4)
 
 
 def nearest_distances(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -302,10 +325,15 @@ def test_test_rows_are_of_motions_that_are_not_in_training(rows):
     motion = np.arange(len(rows.x_train)) // WORLD.motion.rows
     chosen = np.arange(0, len(rows.x_train), 1483)
     between = np.median(
-        [nearest_distances(rows.x_train[[i]], rows.x_train[motion != motion[i]])[0] for i in chosen[:20]]
+        [
+            nearest_distances(rows.x_train[[i]], rows.x_train[motion != motion[i]])[0]
+            for i in chosen[:20]
+        ]
     )
     ours = np.median(nearest_distances(rows.x_test[::200], rows.x_train))
-    leaking = np.median(nearest_distances(rows.x_train[chosen], np.delete(rows.x_train, chosen, axis=0)))
+    leaking = np.median(
+        nearest_distances(rows.x_train[chosen], np.delete(rows.x_train, chosen, axis=0))
+    )
     assert ours > 0.8 * between
     assert leaking < 0.8 * between, "the same check sees a split that leaks"
     assert len(np.unique(np.concatenate([rows.x_train, rows.x_test]), axis=0)) == 44_484 + 4_449
@@ -324,7 +352,8 @@ def test_a_linear_model_explains_as_much_as_of_the_real_arm(rows):
     assert (r2 > 0.6).all(), r2
     assert (r2 < 0.95).all(), r2
     assert (
-        (rows.y_train.std(0) > [8, 6, 4, 4, 0.3, 0.5, 0.6]) & (rows.y_train.std(0) < [40, 30, 20, 25, 3, 4, 5])
+        (rows.y_train.std(0) > [8, 6, 4, 4, 0.3, 0.5, 0.6])
+        & (rows.y_train.std(0) < [40, 30, 20, 25, 3, 4, 5])
     ).all()
 
 
@@ -336,7 +365,9 @@ def small(monkeypatch):
     monkeypatch.setattr(
         simulation,
         "simulate",
-        lambda world: generated.append(1) or simulate(replace(world, rows={"train": 50, "test": 20})),
+        lambda world: (
+            generated.append(1) or simulate(replace(world, rows={"train": 50, "test": 20}))
+        ),
     )
     return generated
 
@@ -404,7 +435,8 @@ def test_other_parameters_are_another_world(tmp_path, small, monkeypatch):
     assert len(small) == 2
     assert len(list((tmp_path / "sarcos_sim").iterdir())) == 2
     kept = tmp_path / "sarcos_sim" / f"rows-{'0' * 12}.npz"
-    monkeypatch.setattr(simulation, "checksum", lambda: "0" * 12 + "1" * 52)  # the same name, other parameters
+    # the same name, other parameters
+    monkeypatch.setattr(simulation, "checksum", lambda: "0" * 12 + "1" * 52)
     fresh(tmp_path)
     assert len(small) == 3
     assert str(np.load(kept)["checksum"]) == "0" * 12 + "1" * 52

@@ -29,7 +29,9 @@ def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
     assert not torch.equal(one.test.y, other.test.y)
     rows = {tuple(row.tolist()) for row in one.train.x}
     assert not rows & {tuple(row.tolist()) for row in one.test.x}
-    torch.testing.assert_close(one.train.y.mean(0), torch.zeros(1, dtype=torch.float64), atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        one.train.y.mean(0), torch.zeros(1, dtype=torch.float64), atol=1e-9, rtol=0
+    )
     assert float(one.y_std) > 1  # scores are in the units of the label
 
 
@@ -42,8 +44,12 @@ def test_absent_files_are_simulated_loudly_or_an_error(name):
 
 
 def test_more_rows_than_there_are():
-    with pytest.raises(Misfit, match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10"):
-        component("dataset", "year", simulated=True, n_train=515_336, n_test=10).load(Streams(0), SETTING)
+    with pytest.raises(
+        Misfit, match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10"
+    ):
+        component("dataset", "year", simulated=True, n_train=515_336, n_test=10).load(
+            Streams(0), SETTING
+        )
 
 
 def test_the_archive_has_the_year_first(tmp_path):

@@ -32,7 +32,9 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def loaded(seed=0, replicate=0, data_dir="nowhere", **keys):
-    dataset = component("dataset", "uci_classification", **{"set": "crabs", "simulated": True} | keys)
+    dataset = component(
+        "dataset", "uci_classification", **{"set": "crabs", "simulated": True} | keys
+    )
     setting = Setting(Path(data_dir), torch.device("cpu"), F64, 1, offline=True)
     problem = dataset.load(Streams(seed, replicate), setting)
     assert problem.name == dataset.identity(Path(data_dir), True)
@@ -90,10 +92,18 @@ def test_lines_are_read_as_the_set_has_them(tmp_path):
         x, y = _read(path, name)
         return x.tolist(), y.tolist()
 
-    cells = "1000025,5,1,1,1,2,1,3,1,1,2\n1057013,8,4,5,1,2,?,7,3,1,4\n1017122,8,10,10,8,7,10,9,7,1,4\n"
-    assert read("breast", cells) == ([[5, 1, 1, 1, 2, 1, 3, 1, 1], [8, 10, 10, 8, 7, 10, 9, 7, 1]], [0, 1])
+    cells = (
+        "1000025,5,1,1,1,2,1,3,1,1,2\n1057013,8,4,5,1,2,?,7,3,1,4\n1017122,8,10,10,8,7,10,9,7,1,4\n"
+    )
+    assert read("breast", cells) == (
+        [[5, 1, 1, 1, 2, 1, 3, 1, 1], [8, 10, 10, 8, 7, 10, 9, 7, 1]],
+        [0, 1],
+    )
     shells = "rownames,sp,sex,index,FL,RW,CL,CW,BD\n1,B,M,1,8.1,6.7,16.1,19,7\n200,O,F,50,23.1,20.2,46.2,52.5,21.1\n"
-    assert read("crabs", shells) == ([[0, 8.1, 6.7, 16.1, 19, 7], [1, 23.1, 20.2, 46.2, 52.5, 21.1]], [1, 0])
+    assert read("crabs", shells) == (
+        [[0, 8.1, 6.7, 16.1, 19, 7], [1, 23.1, 20.2, 46.2, 52.5, 21.1]],
+        [1, 0],
+    )
 
 
 def test_replicates_take_their_splits_whatever_the_seed():
@@ -104,7 +114,10 @@ def test_replicates_take_their_splits_whatever_the_seed():
 
 
 def test_absent_files_are_simulated_loudly_or_an_error_and_damaged_ones_refused(tmp_path):
-    with pytest.warns(SimulatedData, match=r"SIMULATED DATA: classification/crabs\.csv of dataset=uci_classification"):
+    with pytest.warns(
+        SimulatedData,
+        match=r"SIMULATED DATA: classification/crabs\.csv of dataset=uci_classification",
+    ):
         problem = loaded(simulated=False, data_dir=tmp_path)
     assert problem.name == "uci-classification-sim"
     with pytest.raises(DataUnavailable, match=r"classification/crabs\.csv.*offline=simulate"):

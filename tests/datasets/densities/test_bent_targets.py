@@ -43,7 +43,9 @@ def test_funnel_density_literally():
     problem, _ = load("funnel", dim=4, scale=2.0)
     theta = funnel_draws(6, 4, 2.0)
     for row, value in zip(theta, problem.log_density(theta), strict=True):
-        expected = gaussian(2.0).log_prob(row[0]) + gaussian(math.exp(row[0] / 2)).log_prob(row[1:]).sum()
+        expected = (
+            gaussian(2.0).log_prob(row[0]) + gaussian(math.exp(row[0] / 2)).log_prob(row[1:]).sum()
+        )
         assert float(value) == pytest.approx(float(expected), rel=1e-12)
     assert gradcheck(problem.log_density, theta.requires_grad_())
 
@@ -53,7 +55,9 @@ def test_funnel_of_a_log_standard_deviation():
     problem, _ = load("funnel", dim=3, scale=1.35, spread="sd")
     theta = normal(6, 3)
     for row, value in zip(theta, problem.log_density(theta), strict=True):
-        expected = gaussian(1.35).log_prob(row[0]) + gaussian(math.exp(row[0])).log_prob(row[1:]).sum()
+        expected = (
+            gaussian(1.35).log_prob(row[0]) + gaussian(math.exp(row[0])).log_prob(row[1:]).sum()
+        )
         assert float(value) == pytest.approx(float(expected), rel=1e-12)
     v = torch.linspace(-12, 20, 20_001, dtype=F64)
     exact = torch.trapezoid((2 * v).exp() * gaussian(1.35).log_prob(v).exp(), v)

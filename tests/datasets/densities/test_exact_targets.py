@@ -21,7 +21,8 @@ def test_exponentials_are_the_mixture_with_its_jacobian():
     problem, _ = load("mixture_of_exponentials")
     y = torch.linspace(-4, 3, 20, dtype=F64).unsqueeze(1)
     z = problem.constrain(y)
-    torch.testing.assert_close(problem.log_density(y).exp(), (density_of_z(z) * z)[:, 0])  # |dz/dy| = z
+    # |dz/dy| = z
+    torch.testing.assert_close(problem.log_density(y).exp(), (density_of_z(z) * z)[:, 0])
 
 
 def test_moments_of_the_exponentials_are_those_of_quadrature_and_of_the_printed_formula():
@@ -45,7 +46,9 @@ def test_weights_are_shares():
 def test_draws_of_the_exponentials_are_scored_as_parameters():
     problem, rng = load("mixture_of_exponentials")
     model = component("model", MODEL).build(problem, rng)
-    draws = sampled("sgld", model, 40, problem=problem, burn_in=10, thinning=5, chains=8, step_size=0.05)
+    draws = sampled(
+        "sgld", model, 40, problem=problem, burn_in=10, thinning=5, chains=8, step_size=0.05
+    )
     assert (draws.values > 0).all()
     scores = problem.score(draws, rng)
     assert scores["mean/z"] == pytest.approx(float(draws.draws.exp().mean()))
@@ -60,7 +63,9 @@ def test_gaussian_is_that_of_torch():
     problem, _ = load("gaussian", **keys)
     sd = torch.tensor(keys["sd"], dtype=F64)
     covariance = sd.unsqueeze(1) * (0.3 + 0.7 * torch.eye(3, dtype=F64)) * sd
-    exact = torch.distributions.MultivariateNormal(torch.tensor(keys["mean"], dtype=F64), covariance)
+    exact = torch.distributions.MultivariateNormal(
+        torch.tensor(keys["mean"], dtype=F64), covariance
+    )
     theta = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
     torch.testing.assert_close(problem.log_density(theta), exact.log_prob(theta))
     torch.testing.assert_close(problem.mean, exact.mean)
@@ -70,7 +75,9 @@ def test_gaussian_is_that_of_torch():
 def test_samplers_start_where_the_gaussian_says():
     problem, rng = load("gaussian", start_mean=[3.0, -1.0], start_sd=0.5)
     start = problem.sample_prior(20_000, rng.init)
-    torch.testing.assert_close(start.mean(0), torch.tensor([3.0, -1.0], dtype=F64), atol=0.02, rtol=0)
+    torch.testing.assert_close(
+        start.mean(0), torch.tensor([3.0, -1.0], dtype=F64), atol=0.02, rtol=0
+    )
     torch.testing.assert_close(start.std(0), torch.full((2,), 0.5, dtype=F64), atol=0.01, rtol=0)
 
 

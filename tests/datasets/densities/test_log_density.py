@@ -57,7 +57,13 @@ def test_what_is_known_is_scored_and_what_is_not_is_left_out():
     assert {"error_mean", "error_mean/x1", "z_max"} <= scores.keys()
     assert fewer == {name: value for name, value in scores.items() if name in fewer}
     left_out = {name.partition("/")[0] for name in scores.keys() - fewer.keys()}
-    assert left_out == {"error_mean", "error_second_moment", "error_mean_of_a_chain", "z_max", "error_sd"}
+    assert left_out == {
+        "error_mean",
+        "error_second_moment",
+        "error_mean_of_a_chain",
+        "z_max",
+        "error_sd",
+    }
     assert "trace" in unknown.draw(posterior, Streams(0))
 
 
@@ -69,7 +75,11 @@ def test_other_code_is_another_target(tmp_path, monkeypatch):
         file.write_text(f"def f(theta):\n    return {sign}theta.square().sum(1)\n")
         sys.modules.pop(file.stem, None)
         importlib.invalidate_caches()
-        names.append(component("dataset", "log_density", function=f"{file.stem}:f", dim=1).identity(Path(), True))
+        names.append(
+            component("dataset", "log_density", function=f"{file.stem}:f", dim=1).identity(
+                Path(), True
+            )
+        )
     assert names[0] != names[1]
     assert all(name.startswith("log_density-a_target_of_a_test.f-") for name in names)
 
@@ -110,7 +120,9 @@ def test_keys_that_do_not_fit(keys, said):
         component("dataset", "log_density", **given)
 
 
-@pytest.mark.parametrize("inference", ["nuts", "sgld", "svgd", "full_rank_vi", "vis", "random_walk_mh"])
+@pytest.mark.parametrize(
+    "inference", ["nuts", "sgld", "svgd", "full_rank_vi", "vis", "random_walk_mh"]
+)
 def test_samplers_and_fits_take_it(inference, tmp_path):
     job = made_job(tmp_path, "dataset=log_density", "dataset.function=own_things:log_density", "dataset.dim=2",
                    "plugins=[own_things]", "model=target_density", f"inference={inference}", "steps=9000")  # fmt: skip

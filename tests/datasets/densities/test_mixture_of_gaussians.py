@@ -30,7 +30,9 @@ def test_mixture_moments_are_those_of_quadrature():
     assert float(w.sum()) == pytest.approx(1, abs=1e-9)
     torch.testing.assert_close((w.unsqueeze(1) * points).sum(0), problem.mean, atol=1e-8, rtol=0)
     torch.testing.assert_close((w.unsqueeze(1) * points**2).sum(0), problem.second_moment)
-    torch.testing.assert_close(problem.second_moment[0], torch.tensor(0.2 + 9 * 3 / 12, dtype=torch.float64))
+    torch.testing.assert_close(
+        problem.second_moment[0], torch.tensor(0.2 + 9 * 3 / 12, dtype=torch.float64)
+    )
 
 
 def test_start_has_the_mean_and_spread_asked_for():

@@ -18,10 +18,18 @@ def normal(mean, covariance):
 def literally(shape, x, y):
     theta = torch.tensor([x, y], dtype=F64)
     if shape == "banana":
-        return normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]]).log_prob(torch.tensor([x, y - x**2 - 1], dtype=F64))
+        return normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]]).log_prob(
+            torch.tensor([x, y - x**2 - 1], dtype=F64)
+        )
     parts = {
-        "multimodal": (normal([-2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]), normal([2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])),
-        "x_shaped": (normal([0.0, 0.0], [[2.0, 1.8], [1.8, 2.0]]), normal([0.0, 0.0], [[2.0, -1.8], [-1.8, 2.0]])),
+        "multimodal": (
+            normal([-2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]),
+            normal([2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]),
+        ),
+        "x_shaped": (
+            normal([0.0, 0.0], [[2.0, 1.8], [1.8, 2.0]]),
+            normal([0.0, 0.0], [[2.0, -1.8], [-1.8, 2.0]]),
+        ),
     }[shape]
     return sum(0.5 * part.log_prob(theta).exp() for part in parts).log()
 

@@ -30,7 +30,9 @@ def no_cache(monkeypatch, tmp_path):
 
 
 def test_every_posterior_has_a_density_and_its_four_files_in_the_catalogue():
-    (choices,) = [f.annotation.__args__ for n, f in Posteriordb.model_fields.items() if n == "posterior"]
+    (choices,) = [
+        f.annotation.__args__ for n, f in Posteriordb.model_fields.items() if n == "posterior"
+    ]
     assert set(choices) == {*DENSITIES, SIMULATED}
     known = {f.path: f for f in files.catalogue() if f.dataset == "posteriordb"}
     assert set(known) == {path for posterior in DENSITIES for path in paths(posterior)}
@@ -43,14 +45,18 @@ def test_real_posteriors_load_with_their_reference(posterior):
     if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
         pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
     dataset = component("dataset", "posteriordb", posterior=posterior)
-    problem = dataset.load(Streams(0), Setting(Path(folder), torch.device("cpu"), F64, 1, offline=True))
+    problem = dataset.load(
+        Streams(0), Setting(Path(folder), torch.device("cpu"), F64, 1, offline=True)
+    )
     assert problem.name == posterior == dataset.identity(Path(folder), True)
     theta = problem.sample_prior(50, torch.Generator().manual_seed(0))
     assert theta.shape == (50, problem.dim)
     assert torch.isfinite(problem.log_density(theta)).all()
     assert problem.constrain(theta).shape == (50, len(problem.names)) == (50, len(problem.mean))
     z = (problem.reference_draws.mean((0, 1)) - problem.mean) / problem.mean_error
-    assert z.abs().max() < 0.1, "the reference moments are those of the reference draws, but for rounding"
+    assert z.abs().max() < 0.1, (
+        "the reference moments are those of the reference draws, but for rounding"
+    )
     # reference draws, taken for a sampler's, pass
     perfect = Draws(problem.reference_draws, problem.reference_draws[:, 0], problem.names)
     problem.log_density = lambda x: torch.zeros(len(x))
@@ -74,7 +80,9 @@ def test_without_files_and_without_a_stand_in_it_is_an_error(no_cache):
     dataset = component("dataset", "posteriordb", offline="error")
     with pytest.raises(DataUnavailable, match="not in nowhere and no download was attempted"):
         dataset.load(Streams(0), NOWHERE)
-    assert component("dataset", "posteriordb", offline="error", posterior=SIMULATED).load(Streams(0), NOWHERE)
+    assert component("dataset", "posteriordb", offline="error", posterior=SIMULATED).load(
+        Streams(0), NOWHERE
+    )
 
 
 def test_z_scores_count_both_errors_and_weights():
@@ -85,7 +93,9 @@ def test_z_scores_count_both_errors_and_weights():
     draws = Draws(values, values[:, 0])  # without a model θ are the parameters
     exact = problem.score(draws, Streams(0))
     assert 0.1 < exact["z_max"] < 4
-    assert exact["error_sd"] == pytest.approx(exact["z_max"] / (4 * n) ** 0.5, rel=0.3), "draws are independent"
+    assert exact["error_sd"] == pytest.approx(exact["z_max"] / (4 * n) ** 0.5, rel=0.3), (
+        "draws are independent"
+    )
     problem.mean_error, problem.second_moment_error = 10 * sd, 10 * sd
     assert problem.score(draws, Streams(0))["z_max"] < 0.01 * exact["z_max"]
     problem.mean_error = problem.second_moment_error = None

@@ -50,7 +50,8 @@ def by_section_4b(x, T, R, P, S):
         return {DD}, 0
     if x > max(temptation, fear):
         return {CC}, 0
-    return ({CC, DD}, 1) if x > temptation else ({CD, DC}, 1)  # stag hunt, not printed | coordination
+    # stag hunt, not printed | coordination
+    return ({CC, DD}, 1) if x > temptation else ({CD, DC}, 1)
 
 
 def payoffs(rng):

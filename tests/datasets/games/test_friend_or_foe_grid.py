@@ -50,12 +50,18 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     rooms = [Room() for _ in range(replicates)]
     s = environment.reset(replicates, g)
     for _ in range(steps):
-        a, b = torch.randint(0, 4, (replicates,), generator=g), torch.randint(0, 2, (replicates, 1), generator=g)
+        a, b = (
+            torch.randint(0, 4, (replicates,), generator=g),
+            torch.randint(0, 2, (replicates, 1), generator=g),
+        )
         shown, seen = environment.observe(s, a)
         r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
         over = []
         for i, room in enumerate(rooms):
-            word, hidden = ("up", "right", "down", "left")[int(a[i])], ("left", "right")[int(b[i, 0])]
+            word, hidden = (
+                ("up", "right", "down", "left")[int(a[i])],
+                ("left", "right")[int(b[i, 0])],
+            )
             mine, his, target, ended, used_up = room.move(word, hidden)
             assert (float(r_a[i]), float(r_b[i, 0]), bool(done[i])) == (mine, his, ended)
             assert int(s[i]) == 3 * room.row + room.column
@@ -144,7 +150,10 @@ def test_replicates_that_have_arrived_are_left_alone():
 
 def values(environment, p: float, gamma: float, through_ends: bool = False) -> torch.Tensor:
     """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by value iteration."""
-    q, forecast = torch.zeros(12, 4, 2, dtype=torch.float64), torch.tensor([p, 1 - p], dtype=torch.float64)
+    q, forecast = (
+        torch.zeros(12, 4, 2, dtype=torch.float64),
+        torch.tensor([p, 1 - p], dtype=torch.float64),
+    )
     for _ in range(500):
         value = (q * forecast).sum(-1).amax(-1)  # [S]
         if not through_ends:
@@ -178,7 +187,9 @@ def test_bootstrapping_through_the_end_is_caught(monkeypatch):
     monkeypatch.setattr(DecisionMaker, "ahead", lambda self, seen, value: self.gamma * value)
     game, state, _ = explored("level_k", 0.5, 40, epsilon_opponent=1.0)
     walked = ~game.environment.ends
-    assert (state.mind.q[-1].values[0, walked] - values(game.environment, 0.5, 0.5)[walked]).abs().max() > 1
+    assert (
+        state.mind.q[-1].values[0, walked] - values(game.environment, 0.5, 0.5)[walked]
+    ).abs().max() > 1
 
 
 def test_fictitious_play_learns_where_he_hides():
@@ -186,7 +197,8 @@ def test_fictitious_play_learns_where_he_hides():
     psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
     assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]  # to the left target from beside it
     gaps = (state.mind.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
-    assert gaps.abs().max() < 5  # of 100 between the rewards: her forecasts are frequencies of few visits
+    # of 100 between the rewards: her forecasts are frequencies of few visits
+    assert gaps.abs().max() < 5
 
 
 @pytest.mark.slow
@@ -211,4 +223,9 @@ def test_figures_show_rewards_and_what_she_would_do():
 def test_the_tables_are_made_in_the_precision_asked_for():
     setting = Setting(Path(), torch.device("cpu"), torch.float32, 1)
     environment = component("dataset", "friend_or_foe_grid").environment(setting)
-    assert environment.reward_a.dtype == environment.reward_b.dtype == environment.touches.dtype == torch.float32
+    assert (
+        environment.reward_a.dtype
+        == environment.reward_b.dtype
+        == environment.touches.dtype
+        == torch.float32
+    )

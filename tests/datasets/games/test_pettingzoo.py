@@ -21,8 +21,19 @@ from runner.mistakes import ConfigError
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 WEATHER = "parallel_envs:Weather"
-RUN = ["model=q_linear", "inference=fpq_learning", "attacker=exponential_smoother", "dataset=pettingzoo"]
-SMALL = [f"dataset.env={WEATHER}", "plugins=[parallel_envs]", "dataset.episodes=8", "dtype=float64", "replicates=3"]
+RUN = [
+    "model=q_linear",
+    "inference=fpq_learning",
+    "attacker=exponential_smoother",
+    "dataset=pettingzoo",
+]
+SMALL = [
+    f"dataset.env={WEATHER}",
+    "plugins=[parallel_envs]",
+    "dataset.episodes=8",
+    "dtype=float64",
+    "replicates=3",
+]
 
 
 def game(replicates=4, env=WEATHER, **keys):
@@ -84,8 +95,14 @@ def test_a_truncation_is_no_end_at_the_horizon_or_before_it():
 
 
 def test_discrete_observations_are_one_hot():
-    world = load("pettingzoo", env="runner.games:parallel_env", kwargs={"game": "iterated_matrix", "episodes": 3})[0]
-    assert world.environment.features(world.environment.reset(1, torch.Generator())).tolist() == [[0, 0, 0, 0, 1]]
+    world = load(
+        "pettingzoo",
+        env="runner.games:parallel_env",
+        kwargs={"game": "iterated_matrix", "episodes": 3},
+    )[0]
+    assert world.environment.features(world.environment.reset(1, torch.Generator())).tolist() == [
+        [0, 0, 0, 0, 1]
+    ]
 
 
 # ---- going on ---------------------------------------------------------------------------------------------------------
@@ -103,7 +120,9 @@ def played(job, problem, rng, state, start, stop):
 
 def content(state, rng):
     taken = checkpoint.snapshot(state, rng.state(), {})
-    return json.dumps(taken.skeleton), {name: t.tolist() for name, t in (taken.tensors | taken.traces).items()}
+    return json.dumps(taken.skeleton), {
+        name: t.tolist() for name, t in (taken.tensors | taken.traces).items()
+    }
 
 
 @pytest.mark.parametrize("killed", [0, 1, 5])
@@ -136,7 +155,9 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
     with pytest.raises(Misfit, match="a state after 1 moves cannot be gone back to"):
         world.step(after, *moves(world, g), g)
     s[:, 3] += 1
-    with pytest.raises(Misfit, match="does not begin where it did before; has the environment changed"):
+    with pytest.raises(
+        Misfit, match="does not begin where it did before; has the environment changed"
+    ):
         world.step(s, *moves(world, g), g)
 
 
@@ -144,18 +165,33 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"env": "parallel_envs:continuous"}, "actions of p0 are Box; only Discrete ones can be played here"),
-        ({"kwargs": {"source": "unseeded"}}, "when it is played twice from reset.*draws come from that seed"),
+        (
+            {"env": "parallel_envs:continuous"},
+            "actions of p0 are Box; only Discrete ones can be played here",
+        ),
+        (
+            {"kwargs": {"source": "unseeded"}},
+            "when it is played twice from reset.*draws come from that seed",
+        ),
         ({"kwargs": {"source": "global"}}, "when it is played twice from reset"),
         ({"kwargs": {"source": "remembers"}}, "nothing stay from the episode before"),
         ({"kwargs": {"players": 1}}, "has 1 player, a game takes two or more"),
-        ({"agent": "she"}, "dataset.agent=she: no player of parallel_envs:Weather, which has p0, p1"),
+        (
+            {"agent": "she"},
+            "dataset.agent=she: no player of parallel_envs:Weather, which has p0, p1",
+        ),
         (
             {"env": "parallel_envs:masked"},
             "observations of p0 have action_mask; every action must be allowed at every move",
         ),
-        ({"env": "parallel_envs:of_any_length"}, "observations of p0 are Sequence, of no fixed size"),
-        ({"env": "parallel_envs:many_actions"}, "has 10,000,000,000 joint actions, more than 1,000,000; make fewer"),
+        (
+            {"env": "parallel_envs:of_any_length"},
+            "observations of p0 are Sequence, of no fixed size",
+        ),
+        (
+            {"env": "parallel_envs:many_actions"},
+            "has 10,000,000,000 joint actions, more than 1,000,000; make fewer",
+        ),
         (
             {"env": "parallel_envs:many_places"},
             "has 1,000,000,000 numbers in an observation of p0, more than 1,000,000",
@@ -163,7 +199,10 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
         ({"env": "parallel_envs:nothing"}, "makes a object, no ParallelEnv; return one"),
         ({"env": "parallel_envs:number"}, "parallel_envs has no function or class 'number'"),
         ({"env": "parallel_envs:Wether"}, "parallel_envs has no function or class 'Wether'"),
-        ({"env": "no_such_module"}, "No module named 'no_such_module'; is the folder of no_such_module on PYTHONPATH"),
+        (
+            {"env": "no_such_module"},
+            "No module named 'no_such_module'; is the folder of no_such_module on PYTHONPATH",
+        ),
         (
             {"kwargs": {"wind": 3}},
             r"being made with dataset.kwargs: TypeError: .*'wind' \(parallel_envs.py, line \d+\)",
@@ -172,7 +211,10 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
             {"kwargs": {"odd": "breaks"}},
             r"reset\(seed=\d+\): RuntimeError: no weather today \(parallel_envs.py, line \d+\); mend it there",
         ),
-        ({"kwargs": {"odd": "forgets"}}, r"the rewards that step returns lack 'p1'.* \(parallel_envs.py, line \d+\)"),
+        (
+            {"kwargs": {"odd": "forgets"}},
+            r"the rewards that step returns lack 'p1'.* \(parallel_envs.py, line \d+\)",
+        ),
         ({"kwargs": {"odd": "nan"}}, "an observation of 'p0' is not finite"),
         (
             {"env": "parallel_envs:without_players"},
@@ -220,10 +262,13 @@ def test_what_no_environment_may_return_is_one_line_that_names_the_users_code(od
 
 
 @pytest.mark.parametrize(
-    "odd", ["none", "reward is an array", "flags are numbers", "left out at the end", "never leaves"]
+    "odd",
+    ["none", "reward is an array", "flags are numbers", "left out at the end", "never leaves"],
 )
 def test_what_is_unusual_and_clear_is_played(odd):
-    world = game(env="parallel_envs:Odd", kwargs={"odd": odd, "players": [1, 0]}, agent=1).environment
+    world = game(
+        env="parallel_envs:Odd", kwargs={"odd": odd, "players": [1, 0]}, agent=1
+    ).environment
     g = torch.Generator().manual_seed(0)
     s, paid = world.reset(4, g), 0
     for made in range(1, 4):
@@ -235,17 +280,27 @@ def test_what_is_unusual_and_clear_is_played(odd):
 
 
 def test_players_may_be_numbers(make_job):
-    numbers = ["dataset.env=parallel_envs:Odd", "dataset.kwargs={odd: none, players: [0, 1, 2]}", *SMALL[1:]]
+    numbers = [
+        "dataset.env=parallel_envs:Odd",
+        "dataset.kwargs={odd: none, players: [0, 1, 2]}",
+        *SMALL[1:],
+    ]
     problem, rng, state = begun(job := make_job(*RUN, *numbers, "dataset.agent=2"))
     assert job.dataset.agent == 2
-    assert played(job, problem, rng, state, 0, 2).standing.rewards_so_far.tolist() == [[3.0, 3.0]] * 3
-    with pytest.raises(Misfit, match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2"):
+    assert (
+        played(job, problem, rng, state, 0, 2).standing.rewards_so_far.tolist() == [[3.0, 3.0]] * 3
+    )
+    with pytest.raises(
+        Misfit, match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2"
+    ):
         begun(make_job(*RUN, *numbers, "dataset.agent=3"))
 
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setattr("components.datasets.games.pettingzoo.find_spec", lambda name: None)
-    with pytest.raises(Misfit, match="PettingZoo is not installed; pip install pettingzoo gymnasium"):
+    with pytest.raises(
+        Misfit, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
+    ):
         game()
 
 
@@ -259,13 +314,16 @@ def test_no_path(env):
 def test_more_or_fewer_players_than_attacker_has(make_job, players, seats):
     two = ["attacker=together", "attacker.members=[exponential_smoother,exponential_smoother]"]
     job = make_job(*RUN[:2], *two, RUN[3], *SMALL, f"dataset.kwargs={{players: {players}}}")
-    with pytest.raises(Misfit, match=f"attacker=together: 2 players for the {seats} seats of pettingzoo"):
+    with pytest.raises(
+        Misfit, match=f"attacker=together: 2 players for the {seats} seats of pettingzoo"
+    ):
         begun(job)
 
 
 def test_one_opponent_takes_every_seat(make_job):
     problem, rng, state = begun(job := make_job(*RUN, *SMALL, "dataset.kwargs={players: 4}"))
-    assert played(job, problem, rng, state, 0, 2).standing.earned_beside.shape == (4, 3, 2)  # three and the welfare
+    # three and the welfare
+    assert played(job, problem, rng, state, 0, 2).standing.earned_beside.shape == (4, 3, 2)
 
 
 def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
@@ -275,7 +333,16 @@ def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):
         module = env.partition(":")[0]
         said = rf"dataset.env={env}: code that is not the runner's; add 'plugins=\[{module}\]' if you know it"
         with pytest.raises(ConfigError, match=said):
-            prepare(*compose([*RUN, f"dataset.env={env}", "plugins=[parallel_envs]", f"output_dir={tmp_path}"]))
+            prepare(
+                *compose(
+                    [
+                        *RUN,
+                        f"dataset.env={env}",
+                        "plugins=[parallel_envs]",
+                        f"output_dir={tmp_path}",
+                    ]
+                )
+            )
     assert "taken_in" not in sys.modules
 
 

@@ -37,7 +37,9 @@ SLOW = {"sisl.pursuit_v5", "butterfly.knights_archers_zombies_v11", "atari.pong_
 MISSING = ("needs", "which is not installed")  # of packages that these ask for
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in BED])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in BED]
+)
 def test_an_environment_of_pettingzoos_own_is_played_or_refused_in_one_line(name, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     warnings.simplefilter("ignore")

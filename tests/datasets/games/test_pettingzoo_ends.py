@@ -37,7 +37,9 @@ def explorer(name: str, **keys):
 
 def game(env: str, inference, replicates: int = 2, opponent=None, episodes: int = 20, **keys):
     """The state and the posterior after all episodes; the opponent learns as the decision maker does, unless one is given."""
-    problem, rng = load("pettingzoo", replicates=replicates, episodes=episodes, env=f"parallel_envs:{env}", **keys)
+    problem, rng = load(
+        "pettingzoo", replicates=replicates, episodes=episodes, env=f"parallel_envs:{env}", **keys
+    )
     problem.attacker = opponent or component("attacker", "learner", agent=inference)
     model = component("model", "q_linear").build(problem, rng)
     return play(problem, inference, model=model)
@@ -61,8 +63,12 @@ def test_action_values_of_a_fork_that_is_truncated():
     """Q(go) = γ · 10 = 8 and Q(stay) = 1 + γ Q(go) = 7.4."""
     state, _ = game("Fork", explorer("q_learning"), episodes=150, kwargs={"limit": 2})
     at_fork, gone = state.mind.q.weights.mean(0).T  # [places, actions]
-    torch.testing.assert_close(at_fork, torch.tensor([7.4, 8.0], dtype=torch.float64), rtol=0, atol=0.05)
-    torch.testing.assert_close(gone, torch.tensor([10.0, 10.0], dtype=torch.float64), rtol=0, atol=0.05)
+    torch.testing.assert_close(
+        at_fork, torch.tensor([7.4, 8.0], dtype=torch.float64), rtol=0, atol=0.05
+    )
+    torch.testing.assert_close(
+        gone, torch.tensor([10.0, 10.0], dtype=torch.float64), rtol=0, atol=0.05
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if "gradient" not in name])
@@ -73,11 +79,15 @@ def test_a_game_that_pays_1_for_ever_is_worth_5(name):
     worth = torch.full((2,), 5.0, dtype=torch.float64)
     torch.testing.assert_close(posterior.values.amax(1), worth, rtol=0, atol=0.2)
     s = state.standing.s
-    torch.testing.assert_close(inference.think(opponent_of(state), s, 0).amax(1), worth, rtol=0, atol=0.2)
+    torch.testing.assert_close(
+        inference.think(opponent_of(state), s, 0).amax(1), worth, rtol=0, atol=0.2
+    )
 
 
 def test_without_bootstrapping_at_the_horizon_a_truncation_is_an_end():
-    _, posterior = game("Plain", explorer("q_learning", bootstrap_at_horizon=False), kwargs={"limit": 1})
+    _, posterior = game(
+        "Plain", explorer("q_learning", bootstrap_at_horizon=False), kwargs={"limit": 1}
+    )
     assert posterior.values.tolist() == [[1.0, 1.0]] * 2
 
 
@@ -96,7 +106,9 @@ NOTED: list = []
 @pytest.mark.parametrize("keys", [{"kwargs": {"limit": 3}}, {"horizon": 3}])
 def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literally(baseline, keys):
     """θ ← θ + lr Σ_i ∇ log π_i (Σ_{t ≥ i} γ^t (r_t − r̄) + γ³ v(s₃))."""
-    inference = component("inference", "policy_gradient", baseline=baseline, gamma=0.8, baseline_rate=0.5)
+    inference = component(
+        "inference", "policy_gradient", baseline=baseline, gamma=0.8, baseline_rate=0.5
+    )
     NOTED.clear()
     idle = component("attacker", "fixed_policy", plays="random")
     state, _ = game("Fork", Noted(**dict(inference)), opponent=idle, episodes=6, **keys)
@@ -109,7 +121,9 @@ def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literall
             for t, (seen, _, mean) in reversed(list(enumerate(moves))):
                 returns += 0.8**t * float(seen.r_a[replicate] - mean[replicate])
                 place, a = int(seen.s[replicate, 4]), int(seen.a[replicate])
-                step[place] += returns * (torch.eye(2, dtype=torch.float64)[a] - theta[place].softmax(-1))
+                step[place] += returns * (
+                    torch.eye(2, dtype=torch.float64)[a] - theta[place].softmax(-1)
+                )
             theta += inference.lr * step
         torch.testing.assert_close(state.mind.theta[replicate], theta, rtol=1e-9, atol=1e-12)
     assert max(float(value.abs().max()) for _, value, _ in NOTED) > 0.5
@@ -121,7 +135,9 @@ def test_an_opponent_that_leaves_learns_that_nothing_comes_after():
     inference = explorer("q_learning")
     state, posterior = game("OpponentLeaves", inference, kwargs={"limit": 3})
     assert posterior.beside[:, :, -1].tolist() == [[2.0] * 2, [2.5] * 2]
-    torch.testing.assert_close(posterior.values, torch.full_like(posterior.values, 5.0), rtol=0, atol=0.1)
+    torch.testing.assert_close(
+        posterior.values, torch.full_like(posterior.values, 5.0), rtol=0, atol=0.1
+    )
     assert inference.think(opponent_of(state), state.standing.s, 0).tolist() == [[2.0, 2.0]] * 2
 
 
@@ -142,7 +158,9 @@ def test_where_the_decision_maker_alone_ends_the_opponents_are_truncated():
 
 def test_moves_of_an_opponent_that_has_left_are_not_counted():
     first = component("attacker", "fixed_policy", plays=[1.0, 0.0])
-    _, posterior = game("OpponentLeaves", learner("q_learning"), opponent=first, kwargs={"limit": 4})
+    _, posterior = game(
+        "OpponentLeaves", learner("q_learning"), opponent=first, kwargs={"limit": 4}
+    )
     assert posterior.firsts[1].unique().tolist() == [1.0]
 
 
@@ -175,8 +193,13 @@ def test_action_values_that_overflow_are_no_result():
     from components.trouble import NumericalTrouble
 
     idle = component("attacker", "fixed_policy", plays="random")
-    with pytest.raises(NumericalTrouble, match=r"inference: the policy is not finite; lower inference.alpha"):
+    with pytest.raises(
+        NumericalTrouble, match=r"inference: the policy is not finite; lower inference.alpha"
+    ):
         game("Loud", learner("q_learning"), opponent=idle, episodes=60, kwargs={"limit": 5})
-    with pytest.raises(NumericalTrouble, match=r"attacker.agent: the policy is not finite; lower attacker.agent.alpha"):
+    with pytest.raises(
+        NumericalTrouble,
+        match=r"attacker.agent: the policy is not finite; lower attacker.agent.alpha",
+    ):
         game("Loud", learner("q_learning", alpha=1e-9), opponent=component("attacker", "learner", agent=learner("q_learning")),
              episodes=60, kwargs={"limit": 5})  # fmt: skip

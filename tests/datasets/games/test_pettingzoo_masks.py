@@ -13,10 +13,16 @@ from components.trouble import Misfit
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
 MASKED = {
-    "at reset": lambda env: {agent: {"action_mask": [1, 0]} if env.made == 0 else {} for agent in env.agents},
-    "at the last step": lambda env: {agent: {"action_mask": [1, 0]} if env.made == 2 else {} for agent in env.agents},
+    "at reset": lambda env: {
+        agent: {"action_mask": [1, 0]} if env.made == 0 else {} for agent in env.agents
+    },
+    "at the last step": lambda env: {
+        agent: {"action_mask": [1, 0]} if env.made == 2 else {} for agent in env.agents
+    },
     "of one opponent": lambda env: {"b": {"legal_moves": [0]}},
-    "all allowed": lambda env: {agent: {"action_mask": np.ones(2, np.int8)} for agent in env.agents},
+    "all allowed": lambda env: {
+        agent: {"action_mask": np.ones(2, np.int8)} for agent in env.agents
+    },
     "inside": lambda env: {agent: {"extra": {"avail_actions": [1, 0]}} for agent in env.agents},
     "of all players": lambda env: {"action_masks": {agent: [1, 0] for agent in env.agents}},
     "beside the players": lambda env: {"__common__": {"invalid_actions": [1]}},
@@ -44,13 +50,22 @@ class Telling(Plain):
 @pytest.mark.parametrize("form", MASKED)
 def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
     monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(MASKED[form]), raising=False)
-    with pytest.raises(Misfit, match=r"has \w+ in the infos?.*; every action must be allowed .*drop the mask"):
+    with pytest.raises(
+        Misfit, match=r"has \w+ in the infos?.*; every action must be allowed .*drop the mask"
+    ):
         load("pettingzoo", replicates=1, env="parallel_envs:Telling")
 
 
 @pytest.mark.parametrize(
     "info",
-    [{}, None, {"mask": np.ones((8, 8))}, {"death_mask": [1]}, {"mask": [0.5, 2.0]}, {"actions": [1, 0], "moves": 3}],
+    [
+        {},
+        None,
+        {"mask": np.ones((8, 8))},
+        {"death_mask": [1]},
+        {"mask": [0.5, 2.0]},
+        {"actions": [1, 0], "moves": 3},
+    ],
 )
 def test_what_is_no_mask_of_actions_is_taken_for_none(info):
     assert mask_of_info(info, actions=2) is None
@@ -86,8 +101,14 @@ class Blind(Plain):
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        (Rejoins, "'b' is in agents after a step that it was not in before; players cannot join later, or come back"),
-        (Unordered, "possible_agents is a set, whose order differs from process to process; make it a list"),
+        (
+            Rejoins,
+            "'b' is in agents after a step that it was not in before; players cannot join later, or come back",
+        ),
+        (
+            Unordered,
+            "possible_agents is a set, whose order differs from process to process; make it a list",
+        ),
         (Blind, "observations of a hold no number"),
     ],
 )

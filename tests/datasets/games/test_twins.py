@@ -31,7 +31,9 @@ def walk(world, twins, moves, seed=0, look=lambda twin, s: True):
     s = world.reset(replicates, g)
     for _ in range(moves):
         a = torch.randint(0, world.n_actions, (replicates,), generator=g)
-        b = torch.stack([torch.randint(0, n, (replicates,), generator=g) for n in world.n_threats], 1)
+        b = torch.stack(
+            [torch.randint(0, n, (replicates,), generator=g) for n in world.n_threats], 1
+        )
         outcome = world.step(s, a, b, g)
         for i, twin in enumerate(twins):
             mine, theirs = twin.move(int(a[i]), [int(n) for n in b[i]])
@@ -61,7 +63,12 @@ def test_iterated_matrix(keys, pays):
     world = environment("iterated_matrix", **keys)
     B = len(pays[0])
     assert int(world.reset(1, torch.Generator())) == len(pays) * B
-    walk(world, [Rounds(pays) for _ in range(40)], 60, look=lambda t, s: int(s) == t.last[0] * B + t.last[1])
+    walk(
+        world,
+        [Rounds(pays) for _ in range(40)],
+        60,
+        look=lambda t, s: int(s) == t.last[0] * B + t.last[1],
+    )
     assert environment("iterated_matrix", memory=0).n_states == 1
 
 
@@ -95,7 +102,9 @@ class Positions:
 def test_blotto(n, k, M):
     world = environment("blotto", positions=n, resources=k, attackers=M)
     walk(world, [Positions(n, k) for _ in range(40)], 60)
-    assert world.observe(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets.sum() == pytest.approx(1)
+    assert world.observe(
+        torch.zeros(1, dtype=torch.long), torch.tensor([0])
+    ).targets.sum() == pytest.approx(1)
 
 
 class Grid:
@@ -103,7 +112,10 @@ class Grid:
 
     def __init__(self, n, shared, start):
         self.n, self.shared = n, shared
-        self.players, self.coins = [divmod(c, n) for c in start[:2]], [divmod(c, n) for c in start[2:]]
+        self.players, self.coins = (
+            [divmod(c, n) for c in start[:2]],
+            [divmod(c, n) for c in start[2:]],
+        )
 
     def move(self, a, b):
         for who, action in enumerate((a, b[0])):
@@ -118,7 +130,9 @@ class Grid:
                 gains[there[0]] += 1
             elif there:
                 for who, share in zip(
-                    (0, 1), {"split": (0.5, 0.5), "hers": (1, 0), "his": (0, 1)}[self.shared], strict=True
+                    (0, 1),
+                    {"split": (0.5, 0.5), "hers": (1, 0), "his": (0, 1)}[self.shared],
+                    strict=True,
                 ):
                     gains[who] += share
             if there:
@@ -189,14 +203,27 @@ def test_broken_environments_are_caught(broken, monkeypatch):
         with pytest.raises(AssertionError):
             walk(wrong, [Positions(3, 2) for _ in range(40)], 5)
     elif broken == "border":
-        monkeypatch.setattr(CoinEnvironment, "move", lambda self, cell, a: (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9)
+        monkeypatch.setattr(
+            CoinEnvironment,
+            "move",
+            lambda self, cell, a: (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9,
+        )
         world = environment("coin_game", size=3)
         with pytest.raises(AssertionError):
-            walk(world, [Grid(3, "split", [0, 6, 2, 8]) for _ in range(40)], 12, look=lambda twin, s: twin.at(s))
+            walk(
+                world,
+                [Grid(3, "split", [0, 6, 2, 8]) for _ in range(40)],
+                12,
+                look=lambda twin, s: twin.at(s),
+            )
     else:
         monkeypatch.setattr(Market, "after_tax", lambda self, outcome, a, b, rate: outcome)
         with pytest.raises(AssertionError):
-            walk(AfterTax(environment("data_sharing"), 0.3), [Sharing(0.3, "all", 0.0) for _ in range(40)], 5)
+            walk(
+                AfterTax(environment("data_sharing"), 0.3),
+                [Sharing(0.3, "all", 0.0) for _ in range(40)],
+                5,
+            )
 
 
 def test_every_table_is_one():

@@ -26,14 +26,23 @@ def test_static_pixels_are_drawn_once_for_all_runs(name):
     """Whatever the seed: an image has the same pixels, whether or not others are chosen beside it."""
     dataset, problem = load(name, binarised="static")
     assert problem.name == dataset.identity(Path("nowhere"), True) == "digits-enlarged-static"
-    assert (problem.n, problem.test.n_rows, problem.values, problem.redrawn) == (1200, 597, "binary", False)
+    assert (problem.n, problem.test.n_rows, problem.values, problem.redrawn) == (
+        1200,
+        597,
+        "binary",
+        False,
+    )
     other = load(name, seed=5, binarised="static", n_train=100, n_test=50)[1]
     assert torch.equal(other.test.x, problem.test.x[:50])
     rows = {tuple(row) for row in problem.train.x.int().tolist()}
     assert all(tuple(row) in rows for row in other.train.x.int().tolist())
-    assert not torch.equal(other.train.x, problem.train.x[:100]), "which are chosen depends on the seed"
+    assert not torch.equal(other.train.x, problem.train.x[:100]), (
+        "which are chosen depends on the seed"
+    )
     shown = [batch.x for _, batch in problem.batches("minibatch", Streams(0), 0, 24)]
-    assert {tuple(row) for row in torch.cat(shown).int().tolist()} == rows, "two epochs show the same rows"
+    assert {tuple(row) for row in torch.cat(shown).int().tolist()} == rows, (
+        "two epochs show the same rows"
+    )
 
 
 def test_static_pixels_have_their_brightness_as_probability():
@@ -59,7 +68,9 @@ def test_the_other_ways_are_those_of_images():
 
 def test_digits_of_images_can_be_drawn_once_too():
     first, second = (load("images", seed=seed, binarised="static")[1] for seed in (0, 1))
-    rows = [{tuple(r) for r in torch.cat([p.train.x, p.test.x]).int().tolist()} for p in (first, second)]
+    rows = [
+        {tuple(r) for r in torch.cat([p.train.x, p.test.x]).int().tolist()} for p in (first, second)
+    ]
     assert rows[0] == rows[1]
     assert first.name == "digits-static"
 
@@ -71,10 +82,22 @@ def test_a_set_that_cannot_be_had():
         load("binarised_mnist", offline="error")
 
 
-@pytest.mark.parametrize(("proposal", "temperatures"), [("guide", 0), ("laplace", 0), ("guide", 3), ("laplace", 3)])
+@pytest.mark.parametrize(
+    ("proposal", "temperatures"), [("guide", 0), ("laplace", 0), ("guide", 3), ("laplace", 3)]
+)
 def test_what_scoring_asks_of_a_model(proposal, temperatures):
-    asked = component("dataset", "binarised_mnist", proposal=proposal, ais_temperatures=temperatures).asked_by_keys()
+    asked = component(
+        "dataset", "binarised_mnist", proposal=proposal, ais_temperatures=temperatures
+    ).asked_by_keys()
     assert bool(asked) == (proposal == "laplace" or temperatures > 0)
     for setting, mend in asked.values():
-        assert ("dataset.proposal=laplace" in setting) == ("dataset.proposal=guide" in mend) == (proposal == "laplace")
-        assert ("dataset.ais_temperatures=3" in setting) == ("dataset.ais_temperatures=0" in mend) == (temperatures > 0)
+        assert (
+            ("dataset.proposal=laplace" in setting)
+            == ("dataset.proposal=guide" in mend)
+            == (proposal == "laplace")
+        )
+        assert (
+            ("dataset.ais_temperatures=3" in setting)
+            == ("dataset.ais_temperatures=0" in mend)
+            == (temperatures > 0)
+        )

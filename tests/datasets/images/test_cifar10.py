@@ -39,13 +39,19 @@ def test_an_archive_by_hand(tmp_path):
     assert y_test.tolist() == records[5][:, 0].tolist()
     assert x[3, 2, 4, 5] == records[1][0, 1 + 2 * 1024 + 4 * 32 + 5]  # blue, row 4, column 5
     list(archive(tmp_path / "b.tar.gz", NAMES[:5]))
-    with pytest.raises(DamagedFile, match=r"test_batch\.bin is not in it.*runner data fetch cifar10"):
+    with pytest.raises(
+        DamagedFile, match=r"test_batch\.bin is not in it.*runner data fetch cifar10"
+    ):
         read_cifar10(tmp_path / "b.tar.gz")
 
 
 def test_digits_take_its_place_under_their_own_name():
     problem, _ = load("cifar10", simulated=True, n_train=200, n_test=50)
-    assert problem.name == "cifar10-sim" == component("dataset", "cifar10", simulated=True).identity(Path(), True)
+    assert (
+        problem.name
+        == "cifar10-sim"
+        == component("dataset", "cifar10", simulated=True).identity(Path(), True)
+    )
     assert (problem.train.x.shape, problem.test.x.shape) == ((200, 3072), (50, 3072))
     assert (problem.image_shape, problem.n_classes, problem.bounds) == ((3, 32, 32), 10, (0.0, 1.0))
     assert 0 <= float(problem.train.x.min()) < float(problem.train.x.max()) <= 1
@@ -53,8 +59,12 @@ def test_digits_take_its_place_under_their_own_name():
 
 
 def test_standardised_pixels_and_their_bounds():
-    plain, whole = (load("cifar10", simulated=True, n_train=200, standardised=s)[0] for s in (False, True))
-    torch.testing.assert_close(whole.train.x.mean(), torch.tensor(0.0, dtype=torch.float64), atol=1e-6, rtol=0)
+    plain, whole = (
+        load("cifar10", simulated=True, n_train=200, standardised=s)[0] for s in (False, True)
+    )
+    torch.testing.assert_close(
+        whole.train.x.mean(), torch.tensor(0.0, dtype=torch.float64), atol=1e-6, rtol=0
+    )
     torch.testing.assert_close(
         whole.train.x.std(correction=0), torch.tensor(1.0, dtype=torch.float64), rtol=1e-6, atol=0
     )
@@ -68,7 +78,8 @@ def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, mon
     with pytest.warns(SimulatedData, match="dataset=cifar10 cannot be had.*cifar10-sim"):
         assert component("dataset", "cifar10").load(Streams(0), setting).name == "cifar10-sim"
     with pytest.raises(
-        DataUnavailable, match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate"
+        DataUnavailable,
+        match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate",
     ):
         component("dataset", "cifar10", offline="error").load(Streams(0), setting)
     other = tmp_path / "other"

@@ -24,7 +24,12 @@ def test_sizes_bounds_and_shape():
     problem = load(n_test=500)
     assert problem.train.x.shape == (1297, 64)
     assert problem.test.x.shape == (500, 64)
-    assert (problem.bounds, problem.image_shape, problem.n_classes, problem.n_tasks) == ((0.0, 1.0), (8, 8), 10, 1)
+    assert (problem.bounds, problem.image_shape, problem.n_classes, problem.n_tasks) == (
+        (0.0, 1.0),
+        (8, 8),
+        10,
+        1,
+    )
     assert (float(problem.train.x.min()), float(problem.train.x.max())) == (0.0, 1.0)
     assert problem.train.y.unique().tolist() == list(range(10))
     assert problem.train.mask.all()
@@ -33,8 +38,12 @@ def test_sizes_bounds_and_shape():
 
 def test_training_and_test_images_are_a_permutation_of_all():
     problem, data = load(), load_digits()
-    rows = torch.cat([torch.cat([p.x * 16, p.y.double()], 1) for p in (problem.train, problem.test)])
-    everything = torch.cat([torch.tensor(data.data), torch.tensor(data.target)[:, None].double()], 1)
+    rows = torch.cat(
+        [torch.cat([p.x * 16, p.y.double()], 1) for p in (problem.train, problem.test)]
+    )
+    everything = torch.cat(
+        [torch.tensor(data.data), torch.tensor(data.target)[:, None].double()], 1
+    )
     assert sorted(rows.tolist()) == sorted(everything.tolist())
 
 

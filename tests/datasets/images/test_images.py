@@ -23,9 +23,19 @@ def load(seed=0, **changes):
     ("changes", "name", "shape", "rows"),
     [
         ({"binarised": "none"}, "digits", (8, 8), (1297, 500)),
-        ({"binarised": "threshold", "n_train": 30, "n_test": 7}, "digits-threshold", (8, 8), (30, 7)),
+        (
+            {"binarised": "threshold", "n_train": 30, "n_test": 7},
+            "digits-threshold",
+            (8, 8),
+            (30, 7),
+        ),
         ({"n_train": 30}, "digits-dynamic", (8, 8), (30, 500)),
-        ({"set": "mnist", "offline": "always", "n_test": 9}, "digits-enlarged-dynamic", (28, 28), (1200, 9)),
+        (
+            {"set": "mnist", "offline": "always", "n_test": 9},
+            "digits-enlarged-dynamic",
+            (28, 28),
+            (1200, 9),
+        ),
     ],
 )
 def test_names_rows_and_shapes(changes, name, shape, rows):
@@ -41,7 +51,9 @@ def test_names_rows_and_shapes(changes, name, shape, rows):
 
 
 def test_pixels():
-    (_, grey), (_, sharp), (_, dynamic) = (load(binarised=kind) for kind in ("none", "threshold", "dynamic"))
+    (_, grey), (_, sharp), (_, dynamic) = (
+        load(binarised=kind) for kind in ("none", "threshold", "dynamic")
+    )
     assert torch.equal(sharp.train.x, (grey.train.x > 0.5).float())
     assert torch.equal(sharp.test.x, (grey.test.x > 0.5).float())
     assert torch.equal(dynamic.train.x, grey.train.x), "brightness, from which each step draws"

@@ -33,7 +33,11 @@ def loaded(name: str = "mnist", data_dir: Path = Path(), seed: int = 0, **keys):
 @both
 def test_stand_in_has_its_own_name(name):
     problem = loaded(name, offline="always", n_test=100)
-    assert problem.name == "digits-enlarged" == component("dataset", name, offline="always").identity(Path(), True)
+    assert (
+        problem.name
+        == "digits-enlarged"
+        == component("dataset", name, offline="always").identity(Path(), True)
+    )
     assert problem.train.x.shape == (1200, 784)
     assert problem.test.x.shape == (100, 784)
     assert problem.bounds == (0.0, 1.0)
@@ -54,7 +58,9 @@ def test_missing_files_are_said_and_what_stands_in_is_announced(name, tmp_path, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(DataUnavailable, match="offline=simulate"):
         loaded(name, tmp_path / "nowhere", offline="error")
-    with pytest.warns(SimulatedData, match="cannot be had.*take its place.*digits-enlarged") as said:
+    with pytest.warns(
+        SimulatedData, match="cannot be had.*take its place.*digits-enlarged"
+    ) as said:
         assert loaded(name, tmp_path / "nowhere").name == "digits-enlarged"
     assert "components" in said[0].filename  # the runner shows what components warn of
 
@@ -86,4 +92,6 @@ def test_enlarged_digits_are_those_of_linear_interpolation():
     theirs = zoom(images, (1, 2.5, 2.5), order=1).clip(0, 1)
     np.testing.assert_allclose(enlarge(images, 20), theirs, atol=1e-15)
     (train, _), (test, _) = enlarged_digits()
-    np.testing.assert_array_equal(np.concatenate([train, test])[:, 4:24, 4:24], (255 * theirs).round())
+    np.testing.assert_array_equal(
+        np.concatenate([train, test])[:, 4:24, 4:24], (255 * theirs).round()
+    )

@@ -44,7 +44,11 @@ def setting(data_dir) -> Setting:
 
 
 def dataset(**changes):
-    return component("dataset", "mnist_variations", **({"n_train": 100, "n_test": 60, "offline": "always"} | changes))
+    return component(
+        "dataset",
+        "mnist_variations",
+        **({"n_train": 100, "n_test": 60, "offline": "always"} | changes),
+    )
 
 
 def test_read_idx(tmp_path):
@@ -102,7 +106,9 @@ def test_backgrounds_are_what_they_are_called():
     n = corner[1].numel()
     variance = (256**2 - 1) / (12 * 255**2)
     assert float(corner[1].mean()) == pytest.approx(0.5, abs=4 * (variance / n) ** 0.5)
-    assert float(corner[1].var()) == pytest.approx(variance, abs=4 * (variance * variance * 0.8 / n) ** 0.5)
+    assert float(corner[1].var()) == pytest.approx(
+        variance, abs=4 * (variance * variance * 0.8 / n) ** 0.5
+    )
     neighbours = torch.stack([x[1:, :, 0, :-1].flatten(1), x[1:, :, 0, 1:].flatten(1)])
     random, photo = (float(torch.corrcoef(neighbours[:, t])[0, 1]) for t in range(2))
     assert abs(random) < 0.05
@@ -135,8 +141,12 @@ def test_replicates_share_the_test_set_and_nothing_else():
 
 
 def test_stand_in_is_announced_named_and_capped(tmp_path):
-    with pytest.warns(SimulatedData, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"):
-        problem = dataset(n_train=1000, n_test=10_000, offline="simulate").load(Streams(0), setting(tmp_path))
+    with pytest.warns(
+        SimulatedData, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"
+    ):
+        problem = dataset(n_train=1000, n_test=10_000, offline="simulate").load(
+            Streams(0), setting(tmp_path)
+        )
     assert problem.name == "digits-variations"
     assert problem.train.x.shape[0] == 3 * 400
     assert problem.test.x.shape[0] == 3 * 597
@@ -146,7 +156,10 @@ def test_stand_in_is_announced_named_and_capped(tmp_path):
 def test_asked_for_the_stand_in_comes_without_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert dataset(offline="always").load(Streams(0), setting(tmp_path)).name == "digits-variations"
+        assert (
+            dataset(offline="always").load(Streams(0), setting(tmp_path)).name
+            == "digits-variations"
+        )
 
 
 def test_error_names_the_mend(tmp_path):
@@ -154,7 +167,9 @@ def test_error_names_the_mend(tmp_path):
         lambda d: d.load(Streams(0), setting(tmp_path)),
         lambda d: d.identity(tmp_path, True),
     ):
-        with pytest.raises(DataUnavailable, match=r"runner data fetch mnist.*dataset\.offline=simulate"):
+        with pytest.raises(
+            DataUnavailable, match=r"runner data fetch mnist.*dataset\.offline=simulate"
+        ):
             ask(dataset(offline="error"))
 
 

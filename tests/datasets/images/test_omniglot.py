@@ -58,7 +58,12 @@ def archive(folder: Path, name: str, scans: dict[str, np.ndarray]) -> Path:
 
 def test_each_scan_once_split_by_drawer_and_ink_is_one(tmp_path):
     paper = np.ones((105, 105), bool)
-    scans = {f"{a}/character0{c}/00_{d:02}.png": paper.copy() for a in ("B", "A") for c in (1, 2) for d in range(1, 21)}
+    scans = {
+        f"{a}/character0{c}/00_{d:02}.png": paper.copy()
+        for a in ("B", "A")
+        for c in (1, 2)
+        for d in range(1, 21)
+    }
     for i, key in enumerate(sorted(scans)):
         scans[key][:15, : 15 * (i % 7)] = False  # a stroke that tells images apart
     twice = {key: scan for key, scan in scans.items() if key.startswith("B")}
@@ -69,7 +74,9 @@ def test_each_scan_once_split_by_drawer_and_ink_is_one(tmp_path):
     assert held.tolist() == [0] * 10 + [1] * 10
     strokes = [4 * (i % 7) for i in range(80)]
     drawer = [i % 20 + 1 for i in range(80)]
-    assert train[:, 0].sum(1).tolist() == [s for s, d in zip(strokes, drawer, strict=True) if d <= 15]
+    assert train[:, 0].sum(1).tolist() == [
+        s for s, d in zip(strokes, drawer, strict=True) if d <= 15
+    ]
     assert test[:, 3].sum(1).tolist() == [s for s, d in zip(strokes, drawer, strict=True) if d > 15]
     assert not train[:, 4:].any()
 
@@ -82,7 +89,8 @@ def whole(folder: Path, images: dict[str, int], **changes) -> Path:
     upright[0] = 1
     content = {}
     for name, n in images.items():
-        content[name] = np.repeat(upright.T.reshape(-1, 1), n, 1)  # column by column, as MATLAB stores it
+        # column by column, as MATLAB stores it
+        content[name] = np.repeat(upright.T.reshape(-1, 1), n, 1)
         content[name.replace("data", "") + "target"] = np.eye(50)[:, np.arange(n) % 50]
     path = folder / omniglot.WHOLE
     path.parent.mkdir(parents=True)
@@ -101,7 +109,11 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
     problem = dataset.load(Streams(0), setting(tmp_path / "a"))
     assert (problem.name, problem.n, problem.test.n_rows) == ("omniglot-threshold", 2, 3)
     for i, wrong in enumerate(
-        ({"data": np.zeros((784, 5))}, {"data": np.zeros((3, 5))}, {"testdata": np.full((784, 3), 2.0)})
+        (
+            {"data": np.zeros((784, 5))},
+            {"data": np.zeros((3, 5))},
+            {"testdata": np.full((784, 3), 2.0)},
+        )
     ):
         with pytest.raises(DamagedFile, match="chardata"):
             read_whole(whole(tmp_path / f"b{i}", {"data": 6, "testdata": 3}, **wrong))
@@ -128,7 +140,11 @@ def test_eight_alphabets_under_their_own_name():
     dataset = component("dataset", "images", set="omniglot", binarised="threshold")
     with pytest.warns(SimulatedData, match=r"omniglot cannot be had.*omniglot-partial"):
         problem = dataset.load(Streams(0), setting(HERE))
-    assert (problem.name, problem.n, problem.test.n_rows) == ("omniglot-partial-threshold", 3630, 1210)
+    assert (problem.name, problem.n, problem.test.n_rows) == (
+        "omniglot-partial-threshold",
+        3630,
+        1210,
+    )
     assert float(problem.train.x.mean()) == pytest.approx(0.080, abs=0.001)
     asked = component("dataset", "images", set="omniglot-partial", binarised="threshold").load(
         Streams(0), setting(HERE)

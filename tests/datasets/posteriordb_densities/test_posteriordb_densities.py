@@ -26,7 +26,8 @@ def in_float64(family):
 
 
 Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
-    in_float64(getattr(distributions, name)) for name in ("Normal", "HalfNormal", "HalfCauchy", "Gamma", "Beta")
+    in_float64(getattr(distributions, name))
+    for name in ("Normal", "HalfNormal", "HalfCauchy", "Gamma", "Beta")
 )
 
 
@@ -69,15 +70,30 @@ def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
         mean = v[0] + v[1] * d["mom_iq"]
         return Normal(mean, v[2]).log_prob(d["kid_score"]).sum() + HalfCauchy(2.5).log_prob(v[2])
     if posterior == "kilpisjarvi_mod-kilpisjarvi":
-        prior = Normal(d["pmualpha"], d["psalpha"]).log_prob(v[0]) + Normal(d["pmubeta"], d["psbeta"]).log_prob(v[1])
+        prior = Normal(d["pmualpha"], d["psalpha"]).log_prob(v[0]) + Normal(
+            d["pmubeta"], d["psbeta"]
+        ).log_prob(v[1])
         return Normal(v[0] + v[1] * d["x"], v[2]).log_prob(y).sum() + prior
     if posterior == "mesquite-logmesquite":
-        mean = v[0] + v[1] * d["diam1"].log() + v[2] * d["diam2"].log() + v[3] * d["canopy_height"].log()
+        mean = (
+            v[0]
+            + v[1] * d["diam1"].log()
+            + v[2] * d["diam2"].log()
+            + v[3] * d["canopy_height"].log()
+        )
         mean = mean + v[4] * d["total_height"].log() + v[5] * d["density"].log() + v[6] * d["group"]
         return Normal(mean, v[7]).log_prob(d["weight"].log()).sum()
     if posterior == "nes2000-nes":
         age = [(d["age_discrete"] == k).to(F64) for k in (2, 3, 4)]
-        terms = [torch.ones(12, dtype=F64), d["real_ideo"], d["race_adj"], *age, d["educ1"], d["gender"], d["income"]]
+        terms = [
+            torch.ones(12, dtype=F64),
+            d["real_ideo"],
+            d["race_adj"],
+            *age,
+            d["educ1"],
+            d["gender"],
+            d["income"],
+        ]
         mean = torch.stack([b * x for b, x in zip(v[:9], terms, strict=True)]).sum(0)
         return Normal(mean, v[9]).log_prob(d["partyid7"]).sum()
     if posterior == "arK-arK":
@@ -93,15 +109,24 @@ def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
                 + Normal(0.0, 5.0).log_prob(mu) + HalfCauchy(5.0).log_prob(tau))  # fmt: skip
     if posterior.startswith("low_dim"):
         mu, sigma, w = v[:2], v[2:4], v[4]
-        lp = Normal(0.0, 2.0).log_prob(mu).sum() + HalfNormal(2.0).log_prob(sigma).sum() + Beta(5.0, 5.0).log_prob(w)
-        p = w * Normal(mu[0], sigma[0]).log_prob(y).exp() + (1 - w) * Normal(mu[1], sigma[1]).log_prob(y).exp()
+        lp = (
+            Normal(0.0, 2.0).log_prob(mu).sum()
+            + HalfNormal(2.0).log_prob(sigma).sum()
+            + Beta(5.0, 5.0).log_prob(w)
+        )
+        p = (
+            w * Normal(mu[0], sigma[0]).log_prob(y).exp()
+            + (1 - w) * Normal(mu[1], sigma[1]).log_prob(y).exp()
+        )
         return lp + p.log().sum()
     if posterior.startswith("hmm"):
         A, mu = v[:4].reshape(2, 2), v[4:]
         alpha = torch.full((2,), 0.5, dtype=F64) * Normal(mu, 1.0).log_prob(y[0]).exp()
         for t in range(1, len(y)):
             alpha = (alpha @ A) * Normal(mu, 1.0).log_prob(y[t]).exp()
-        return alpha.sum().log() + Normal(3.0, 1.0).log_prob(mu[0]) + Normal(10.0, 1.0).log_prob(mu[1])
+        return (
+            alpha.sum().log() + Normal(3.0, 1.0).log_prob(mu[0]) + Normal(10.0, 1.0).log_prob(mu[1])
+        )
     if posterior.startswith("garch"):
         mu, alpha0, alpha1, beta1 = v
         scale, lp = d["sigma1"], torch.zeros((), dtype=F64)
@@ -111,8 +136,14 @@ def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
             lp = lp + Normal(mu, scale).log_prob(y[t])
         return lp
     rho, alpha, sigma = v
-    K = alpha**2 * torch.exp(-0.5 * (d["x"][:, None] - d["x"]) ** 2 / rho**2) + sigma * torch.eye(len(y), dtype=F64)
-    prior = Gamma(25.0, 4.0).log_prob(rho) + HalfNormal(2.0).log_prob(alpha) + HalfNormal(1.0).log_prob(sigma)
+    K = alpha**2 * torch.exp(-0.5 * (d["x"][:, None] - d["x"]) ** 2 / rho**2) + sigma * torch.eye(
+        len(y), dtype=F64
+    )
+    prior = (
+        Gamma(25.0, 4.0).log_prob(rho)
+        + HalfNormal(2.0).log_prob(alpha)
+        + HalfNormal(1.0).log_prob(sigma)
+    )
     return MultivariateNormal(torch.zeros(len(y), dtype=F64), K).log_prob(y) + prior
 
 
@@ -141,7 +172,9 @@ def test_density_is_the_literal_formula_times_the_jacobian(posterior):
         expected.append(literal(posterior, data, density.constrain(row[None])[0]) + log_jacobian)
     difference = ours - torch.stack(expected)
     scale = 1e-9 * ours.abs().max()
-    assert (difference - difference[0]).abs().max() < max(float(scale), 1e-9), "equal up to a constant"
+    assert (difference - difference[0]).abs().max() < max(float(scale), 1e-9), (
+        "equal up to a constant"
+    )
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
@@ -186,7 +219,8 @@ def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
     theta = torch.cartesian_prod(eta, mu, torch.linspace(-8, 9, 241, dtype=F64))
     values, weight = density.constrain(theta), density.log_density(theta).softmax(0)
     mean, _ = density.exact_moments()
-    assert torch.allclose(mean[:2], (weight @ values)[:2], rtol=1e-2)  # E τ is infinite: one school says nothing of τ
+    # E τ is infinite: one school says nothing of τ
+    assert torch.allclose(mean[:2], (weight @ values)[:2], rtol=1e-2)
 
 
 # ---- against the reference draws -------------------------------------------------------------------------------------
@@ -197,7 +231,9 @@ def reference(posterior: str):
         pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
     data, draws, mean, second = (read(Path(folder) / path) for path in paths(posterior))
     density = DENSITIES[posterior](data, F64, CPU)
-    values = torch.tensor([[chain[name] for name in density.names] for chain in draws], dtype=F64).mT
+    values = torch.tensor(
+        [[chain[name] for name in density.names] for chain in draws], dtype=F64
+    ).mT
     return density, values, mean, second
 
 
@@ -206,15 +242,22 @@ def stein_z(density, values: Tensor, lost: Tensor | float = 0.0, power: float = 
     theta = density.unconstrain(values.flatten(0, 1)).requires_grad_()
     (gradient,) = torch.autograd.grad(density.log_density(theta).sum(), theta)
     theta, gradient = theta.detach(), power * (gradient - lost)
-    second = (theta - theta.mean(0)).unsqueeze(2) * gradient.unsqueeze(1) + torch.eye(density.dim, dtype=F64)
-    f = torch.cat([gradient, second.flatten(1)], 1).unflatten(0, values.shape[:2])  # [10, 1000, P + P²]
+    second = (theta - theta.mean(0)).unsqueeze(2) * gradient.unsqueeze(1) + torch.eye(
+        density.dim, dtype=F64
+    )
+    # [10, 1000, P + P²]
+    f = torch.cat([gradient, second.flatten(1)], 1).unflatten(0, values.shape[:2])
     return f.mean((0, 1)) / mcse_mean(f)
 
 
 @pytest.mark.parametrize("posterior", DENSITIES)
 def test_stein_identities_hold_on_the_reference_draws(posterior):
     density, values, *_ = reference(posterior)
-    assert torch.allclose(density.constrain(density.unconstrain(values.flatten(0, 1))), values.flatten(0, 1), atol=1e-8)
+    assert torch.allclose(
+        density.constrain(density.unconstrain(values.flatten(0, 1))),
+        values.flatten(0, 1),
+        atol=1e-8,
+    )
     z = stein_z(density, values)
     assert z.abs().max() < 4
 
@@ -242,13 +285,17 @@ def test_stein_identities_fail_for_a_tempered_density(posterior):
 
 
 BY_QUADRATURE = [
-    name for name in DENSITIES if name.startswith(("sblri", "kidiq", "kilpis", "mesquite", "nes", "arK", "eight"))
+    name
+    for name in DENSITIES
+    if name.startswith(("sblri", "kidiq", "kilpis", "mesquite", "nes", "arK", "eight"))
 ]
 
 
 @pytest.mark.parametrize("posterior", BY_QUADRATURE)
 def test_reference_moments_are_those_of_quadrature(posterior):
     density, _, *files = reference(posterior)
-    for ours, file, key in zip(density.exact_moments(), files, ("mean_value", "mean_squared_value"), strict=True):
+    for ours, file, key in zip(
+        density.exact_moments(), files, ("mean_value", "mean_squared_value"), strict=True
+    ):
         z = (ours - torch.tensor(file[key], dtype=F64)) / torch.tensor(file["mcse_mean"], dtype=F64)
         assert z.abs().max() < 4

@@ -60,7 +60,10 @@ def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, las
     assert problem.observations[0, :, 0].tolist() == list(range(len(dates)))
     axis = times_of(problem.dates, 0, len(dates))
     assert len(np.unique(axis)) == len(dates)
-    assert (pd.Timestamp(axis[0]), pd.Timestamp(axis[-1])) == (pd.Timestamp(first), pd.Timestamp(last))
+    assert (pd.Timestamp(axis[0]), pd.Timestamp(axis[-1])) == (
+        pd.Timestamp(first),
+        pd.Timestamp(last),
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,8 +149,14 @@ def test_a_format_is_obeyed_where_a_guess_would_differ(tmp_path):
 def test_hours_do_not_fall_together_in_figures(tmp_path):
     """Cut to days, 40 hours would lie at two places of the axis."""
     problem = problem_of(tmp_path, iso("2024-03-30", 40, "h"), n_ahead=4)
-    found = type("Found", (), {"mean": torch.ones(4, 1), "quantile": lambda self, level: torch.full((4, 1), level)})()
-    figure = forecast(problem.observations[0, :, 0], problem.future[0, :, 0], found, problem.dates)["forecast"]
+    found = type(
+        "Found",
+        (),
+        {"mean": torch.ones(4, 1), "quantile": lambda self, level: torch.full((4, 1), level)},
+    )()
+    figure = forecast(problem.observations[0, :, 0], problem.future[0, :, 0], found, problem.dates)[
+        "forecast"
+    ]
     lines = [np.asarray(line.get_xdata()) for line in figure.axes[0].lines]
     assert [len(np.unique(x)) for x in lines] == [4, 12, 4]
     assert all(np.issubdtype(x.dtype, np.datetime64) for x in lines)
@@ -157,5 +166,7 @@ def test_dates_of_no_calendar_are_refused_before_any_work(tmp_path):
     from dataclasses import replace
 
     problem = problem_of(tmp_path, ["1950", "1951", "1952"])
-    with pytest.raises(Misfit, match="the date 'soon' is not in ISO 8601; give dates as 2011-01-03"):
+    with pytest.raises(
+        Misfit, match="the date 'soon' is not in ISO 8601; give dates as 2011-01-03"
+    ):
         replace(problem, dates=("1950", "soon", "1952"))

@@ -21,7 +21,13 @@ BUDGET = defaults("dataset", "csv_series")["budget"]
 
 def test_columns_missing_cells_and_truth():
     problem, _ = load(
-        "csv_series", replicates=2, path=FILE, columns=["pm25", "wind"], truth=["network", "wind"], skip=1, n_steps=5
+        "csv_series",
+        replicates=2,
+        path=FILE,
+        columns=["pm25", "wind"],
+        truth=["network", "wind"],
+        skip=1,
+        n_steps=5,
     )
     expected = torch.tensor(
         [[5.2, 2.5], [math.nan, 2.1], [6.3, 1.9], [41.0, 2.2], [5.9, math.nan]], dtype=torch.float64
@@ -123,7 +129,9 @@ def told(tmp_path, text, **keys):
 
 def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
     beside = {"regressors": ["x"], "inputs": ["u"], "columns": ["y"]}
-    problem = told(tmp_path, WEEKS, **DATED, **beside, n_ahead=1, budget=BUDGET | {"total": 2.0, "weeks": 1})
+    problem = told(
+        tmp_path, WEEKS, **DATED, **beside, n_ahead=1, budget=BUDGET | {"total": 2.0, "weeks": 1}
+    )
     assert problem.observations[0, :, 0].tolist() == [1, 2, 3]
     assert problem.regressors[:, 0].tolist() == [5, 6, 1]
     assert problem.inputs[:, 0].tolist() == [0, 1, 4]
@@ -132,7 +140,8 @@ def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
     assert problem.future.isnan().all()
     assert problem.dates == ("2011-01-03", "2011-01-10", "2011-01-17", "2011-01-24")
     assert (problem.regressor_names, problem.input_names) == (["x"], ["u"])
-    by_date = told(tmp_path, WEEKS, **DATED, **beside, n_ahead="2011-01-12")  # the first week from then on
+    # the first week from then on
+    by_date = told(tmp_path, WEEKS, **DATED, **beside, n_ahead="2011-01-12")
     assert by_date.dates[by_date.observations.shape[1]] == "2011-01-17"
 
 
@@ -152,7 +161,10 @@ def test_gaps_are_missing_where_they_may_be(tmp_path):
         (["2011-01-31", "2011-02-28", "2011-04-30", "2011-05-31"], ["2011-03-31"]),
         (["2010-11-15", "2010-12-15", "2011-02-15", "2011-03-15"], ["2011-01-15"]),
         (["1960", "1961", "1963", "1964"], ["1962"]),
-        (["2011-01-03T22:00", "2011-01-03T23:00", "2011-01-04T01:00", "2011-01-04T02:00"], ["2011-01-04T00:00"]),
+        (
+            ["2011-01-03T22:00", "2011-01-03T23:00", "2011-01-04T01:00", "2011-01-04T02:00"],
+            ["2011-01-04T00:00"],
+        ),
     ],
 )
 def test_steps_of_months_years_and_hours(tmp_path, dates, filled):

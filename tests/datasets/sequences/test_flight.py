@@ -27,8 +27,13 @@ def test_flight_and_noise_have_the_laws_of_d_3_4():
     sd = torch.tensor([2.0, 2.0, 6.0, 0.29, 0.456, 2.3]).double()
     assert z_score((drive / sd).square(), 1.0).abs().max() < 4.5
     noise = (problem.observations - problem.means).flatten(0, 1)
-    assert z_score(torch.einsum("ni,nj->nij", noise, noise), 400 * torch.eye(2).double()).abs().max() < 4.5
-    torch.testing.assert_close(problem.means[0, :, 1], (x[:, :2] - x.new_tensor(X0[:2])).norm(dim=1))
+    assert (
+        z_score(torch.einsum("ni,nj->nij", noise, noise), 400 * torch.eye(2).double()).abs().max()
+        < 4.5
+    )
+    torch.testing.assert_close(
+        problem.means[0, :, 1], (x[:, :2] - x.new_tensor(X0[:2])).norm(dim=1)
+    )
 
 
 def released(rate=0.2, **keys):
@@ -68,13 +73,20 @@ def test_replicates_have_their_own_observations_or_the_first():
     assert not torch.equal(own.observations[0], own.observations[1])
     first = released(replicates=3, observed="first", scored_on="first")
     assert torch.equal(first.observations[2], first.scoring.against)
-    attacked = first.attack(component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1])
+    attacked = first.attack(
+        component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1]
+    )
     assert torch.equal(attacked.observations, first.observations)  # it came corrupted
 
 
 def test_wiener_released_is_the_literal_simulation():
     problem, _ = load(
-        "wiener_velocity", replicates=2, realisation="released", rate=0.1, observed="first", scored_on="first"
+        "wiener_velocity",
+        replicates=2,
+        realisation="released",
+        rate=0.1,
+        observed="first",
+        scored_on="first",
     )
     random = np.random.RandomState(1400)
     system = problem.system
@@ -99,7 +111,9 @@ def test_the_prior_mean_of_a_filter_moves_no_state():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ValidationError, match="scored_on: first is a sequence of realisation: released"):
+    with pytest.raises(
+        ValidationError, match="scored_on: first is a sequence of realisation: released"
+    ):
         component("dataset", "tan", scored_on="first")
     with pytest.raises(Misfit, match=r"set dataset\.n_steps=2001"):
         released(n_steps=2002)
@@ -111,13 +125,33 @@ def test_the_three_maps_give_scores_within_three_per_cent_at_the_size_of_table_d
     over the released map, they are farther apart: 4 % at 500."""
     scores = {}
     for dem in ("as_released", "as_printed", "matlab"):
-        keys = {"scored_on": "first", "score_weights": "as_released", "prior_sd": [0.1, 0.1, 1.0, 0.01, 0.01, 0.1]}
+        keys = {
+            "scored_on": "first",
+            "score_weights": "as_released",
+            "prior_sd": [0.1, 0.1, 1.0, 0.01, 0.01, 0.1],
+        }
         problem, rng = load(
-            "tan", 0, 50, torch.float32, realisation="released", rate=0.1, n_steps=2001, dem=dem, **keys
+            "tan",
+            0,
+            50,
+            torch.float32,
+            realisation="released",
+            rate=0.1,
+            n_steps=2001,
+            dem=dem,
+            **keys,
         )
-        problem = problem.attack(component("attacker", "student_t_outliers", probability=0.1, shared=True), rng)
+        problem = problem.attack(
+            component("attacker", "student_t_outliers", probability=0.1, shared=True), rng
+        )
         model = component("model", "tan").build(problem, rng)
-        inference = component("inference", "beta_bootstrap_filter", particles=3000, resampling="multinomial", beta=0.05)
+        inference = component(
+            "inference",
+            "beta_bootstrap_filter",
+            particles=3000,
+            resampling="multinomial",
+            beta=0.05,
+        )
         scores[dem] = problem.score(run(inference, model, problem, Streams(1)), rng)["medae"]
     for a, b in itertools.combinations(scores.values(), 2):
         error = ((a.var() + b.var()) / len(a)).sqrt() / b.mean()

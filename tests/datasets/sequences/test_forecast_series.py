@@ -30,7 +30,9 @@ def test_alternating():
 
 
 def test_nothing_is_left_to_learn_from():
-    with pytest.raises(Misfit, match=r"dataset\.n_ahead=12: there are 12 observations; leave some to learn from"):
+    with pytest.raises(
+        Misfit, match=r"dataset\.n_ahead=12: there are 12 observations; leave some to learn from"
+    ):
         load("alternating", n_steps=12, n_ahead=12)
 
 
@@ -64,7 +66,9 @@ def test_hmm_sim_is_drawn_anew_with_the_seed():
 
 def test_hmm_sim_with_one_state_draws_from_its_row():
     """One state, concentration so large that the row is uniform."""
-    problem, _ = load("hmm_sim", n_steps=3001, n_ahead=1, states=1, classes=3, emission_concentration=1e7)
+    problem, _ = load(
+        "hmm_sim", n_steps=3001, n_ahead=1, states=1, classes=3, emission_concentration=1e7
+    )
     counts = torch.bincount(problem.observations.flatten().long(), minlength=3) / 3000
     assert torch.allclose(counts, torch.full((3,), 1 / 3), atol=4 * math.sqrt(2 / 9 / 3000))
 
@@ -86,14 +90,17 @@ def test_co2_in_units_of_what_it_is_standardised_by(standardise):
 
 def test_co2_has_no_more_months():
     with pytest.raises(
-        Misfit, match=r"dataset\.n_train=630: with dataset.n_ahead=24 that is 654 months, the record has 637"
+        Misfit,
+        match=r"dataset\.n_train=630: with dataset.n_ahead=24 that is 654 months, the record has 637",
     ):
         load("co2", simulated=True, n_train=630)
 
 
 def test_co2_without_its_file(tmp_path):
     setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
-    with pytest.raises(DataUnavailable, match=r"or dataset\.offline=simulate to use a simulated record"):
+    with pytest.raises(
+        DataUnavailable, match=r"or dataset\.offline=simulate to use a simulated record"
+    ):
         component("dataset", "co2", offline="error").identity(tmp_path, True)
     with pytest.warns(SimulatedData, match="recorded as co2-sim"):
         assert component("dataset", "co2").load(Streams(0), setting).name == "co2-sim"
@@ -109,7 +116,9 @@ def test_co2_is_the_record():
     assert problem.future.max() < 340
 
 
-@pytest.mark.parametrize(("name", "months", "dates"), [("airline", 144, ("1949-01", "1960-12")), ("nutria", 120, ())])
+@pytest.mark.parametrize(
+    ("name", "months", "dates"), [("airline", 144, ("1949-01", "1960-12")), ("nutria", 120, ())]
+)
 def test_monthly_records(name, months, dates):
     cls = type(component("dataset", name))
     keys = {"n_train": months - 24, "n_ahead": 24, "log": False}
@@ -124,7 +133,9 @@ def test_monthly_records(name, months, dates):
     log, _ = load(name, simulated=True, **keys | {"log": True})
     assert torch.allclose(log.observations.exp(), problem.observations)
     if (REAL / cls.path).is_file():
-        genuine = component("dataset", name, **keys).load(None, Setting(REAL, torch.device("cpu"), torch.float64, 1))
+        genuine = component("dataset", name, **keys).load(
+            None, Setting(REAL, torch.device("cpu"), torch.float64, 1)
+        )
         y = torch.cat([genuine.observations, genuine.future], 1)[0, :, 0]
         assert genuine.name == name
         known = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]

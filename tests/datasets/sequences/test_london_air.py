@@ -12,7 +12,12 @@ from configured import component, load
 from small_sequences import run
 
 from components.contracts.roles import Setting
-from components.datasets.sequences.air_network import SensorNetwork, Window, read_network, simulated_network
+from components.datasets.sequences.air_network import (
+    SensorNetwork,
+    Window,
+    read_network,
+    simulated_network,
+)
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
 from runner.execution.rng import Streams
 
@@ -39,11 +44,15 @@ def test_the_rule_is_what_the_yaml_says():
     assert len({w.sensor for w in found}) == len(found) == 7
     literal = {}
     for s in range(7):
-        apart = [abs(v - np.nanmedian(row)) for v, row in zip(network.values[:, s], network.values, strict=True)]
+        apart = [
+            abs(v - np.nanmedian(row))
+            for v, row in zip(network.values[:, s], network.values, strict=True)
+        ]
         sd = 1.4826 * np.nanmedian(apart)
         literal[s] = [sum(a > 10 * sd for a in apart[start : start + 20]) for start in (0, 20)]
     assert all(w.outlying == max(literal[w.sensor]) for w in found if w.sensor != 1)
-    assert next(w for w in found if w.sensor == 1).start == 20  # one of twenty missing is not less than 5 %
+    # one of twenty missing is not less than 5 %
+    assert next(w for w in found if w.sensor == 1).start == 20
     high = network.contaminated_windows(hours=20, threshold=10.0, max_level=99.0, max_missing=0.05)
     assert high[1] == Window(5, 40, 4)
 
@@ -57,8 +66,12 @@ def test_hours_at_which_few_sensors_report_are_in_no_window():
 def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     network = small_network()
     network.values[4, 2] = math.nan
-    monkeypatch.setattr("components.datasets.sequences.london_air.simulated_network", lambda: network)
-    problem, rng = load("london_air", replicates=3, simulated=True, sensor="S2", start="2024-01-01T01", hours=20)
+    monkeypatch.setattr(
+        "components.datasets.sequences.london_air.simulated_network", lambda: network
+    )
+    problem, rng = load(
+        "london_air", replicates=3, simulated=True, sensor="S2", start="2024-01-01T01", hours=20
+    )
     assert problem.name == "london_air-sim"
     assert problem.states is None
     np.testing.assert_allclose(problem.means[0, :, 0], np.nanmedian(network.values[1:21], axis=1))
@@ -67,9 +80,13 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     assert problem.suspect.sum() == 4
     model = component("model", "matern_sde").build(problem, rng)
     filter_ = component("inference", "beta_bootstrap_filter", particles=50)
-    found = run(component("inference", "ffbsi", filter=filter_, trajectories=40), model, problem, Streams(0))
+    found = run(
+        component("inference", "ffbsi", filter=filter_, trajectories=40), model, problem, Streams(0)
+    )
     scores = problem.score(found, rng)
-    error = (problem.means[0] - found.signal.mean).square().sum((1, 2)) / problem.means.square().sum()
+    error = (problem.means[0] - found.signal.mean).square().sum(
+        (1, 2)
+    ) / problem.means.square().sum()
     torch.testing.assert_close(scores["nmse"], error)
     inside = (found.signal.lower <= problem.means) & (problem.means <= found.signal.upper)
     torch.testing.assert_close(scores["coverage90"], inside.double().mean((1, 2)))
@@ -78,7 +95,9 @@ def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
     # Times at which the truth is not known do not count.
     problem.means[0, 5:] = math.nan
     part = problem.score(found, rng)
-    early = (problem.means[0, :5] - found.signal.mean[:, :5]).square().sum((1, 2)) / problem.means[0, :5].square().sum()
+    early = (problem.means[0, :5] - found.signal.mean[:, :5]).square().sum((1, 2)) / problem.means[
+        0, :5
+    ].square().sum()
     torch.testing.assert_close(part["nmse"], early)
     torch.testing.assert_close(part["coverage90"], inside[:, :5].double().mean((1, 2)))
 
@@ -94,11 +113,17 @@ def test_the_interval_is_of_new_observations_and_not_of_the_signal():
 
 def test_what_a_user_can_get_wrong():
     load_ = {"simulated": True, "hours": 20}
-    with pytest.raises(Misfit, match=r"dataset.sensor=XX: not a sensor of this species; there are S00, S01"):
+    with pytest.raises(
+        Misfit, match=r"dataset.sensor=XX: not a sensor of this species; there are S00, S01"
+    ):
         load("london_air", sensor="XX", start=0, **load_)
-    with pytest.raises(Misfit, match=r"dataset.start=8750: 20 hours from there are not in the data"):
+    with pytest.raises(
+        Misfit, match=r"dataset.start=8750: 20 hours from there are not in the data"
+    ):
         load("london_air", sensor="S01", start=8750, **load_)
-    with pytest.raises(Misfit, match=r"dataset.start=June: neither the number of an hour nor a date"):
+    with pytest.raises(
+        Misfit, match=r"dataset.start=June: neither the number of an hour nor a date"
+    ):
         load("london_air", sensor="S01", start="June", **load_)
     with pytest.raises(Misfit, match=r"dataset.pick=99: the rule finds 24 windows"):
         load("london_air", pick=99, **load_)
@@ -112,7 +137,9 @@ def test_without_the_file_a_simulated_network_takes_its_place_or_none():
     assert problem.name == "london_air-sim"
     dataset = component("dataset", "london_air", offline="error")
     with pytest.raises(DataUnavailable, match="no address offers it"):
-        dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True))
+        dataset.load(
+            Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
+        )
     assert simulated_network().values.shape == (8760, 24)
 
 

@@ -17,7 +17,14 @@ def test_the_equations_as_printed():
     q = dict(zip(ALL, (1.0, 0.5, -0.2, 3.0, 2.0, 4.0, 1.5), strict=True))
     beta = dict(zip(REGRESSORS, (2.0, -10.0, 0.8, 0.1, 0.2, -0.3, 0.4), strict=True))
     problem, _ = load(
-        "retail_sim", q=q, effects=beta, decay=0.3, goodwill_sd=0.0, level_sd=0.0, observation_sd=1e-9, channels=ALL
+        "retail_sim",
+        q=q,
+        effects=beta,
+        decay=0.3,
+        goodwill_sd=0.0,
+        level_sd=0.0,
+        observation_sd=1e-9,
+        channels=ALL,
     )
     X = torch.cat([problem.regressors, problem.beyond.x])
     U = torch.cat([problem.inputs, problem.beyond.u])
@@ -39,7 +46,11 @@ def test_what_is_shown():
     assert problem.inputs.shape == (104, 5)
     assert problem.beyond.u.shape == (130, 5)
     assert problem.beyond.x.shape == (130, 7)
-    assert (problem.dates[0], problem.dates[103], problem.dates[-1]) == ("2011-01-03", "2012-12-24", "2015-06-22")
+    assert (problem.dates[0], problem.dates[103], problem.dates[-1]) == (
+        "2011-01-03",
+        "2012-12-24",
+        "2015-06-22",
+    )
     assert problem.inputs.min() >= 0
     idle = {name for name, value in problem.system.coefficients.items() if value == 0}
     assert idle == {"AVG_Rain", "Unemp_IX", "Price_IX", "CC_IX", "TV", "RADIO"}
@@ -63,7 +74,9 @@ def test_each_seed_is_another_series_and_missing_weeks_change_nothing_else():
 
 @pytest.mark.parametrize("nu", [None, 4.0])
 def test_the_noises_have_their_variances(nu):
-    problem, _ = load("retail_sim", n_steps=2500, n_train=2499, nu=nu, goodwill_sd=0.0, level_sd=0.0)
+    problem, _ = load(
+        "retail_sim", n_steps=2500, n_train=2499, nu=nu, goodwill_sd=0.0, level_sd=0.0
+    )
     noise = (problem.observations - problem.means)[0, :, 0]
     assert float(noise.var()) == pytest.approx(25.0, rel=0.08 if nu is None else 0.25)
     kurtosis = float((noise**4).mean() / noise.var() ** 2)

@@ -29,7 +29,9 @@ def test_wiener_noise_is_the_integral_of_what_drives_the_velocity(delta):
     G = torch.eye(4, dtype=torch.float64)[:, 2:]
     times = (torch.arange(2000, dtype=torch.float64) + 0.5) * (delta / 2000)
     pushed = torch.linalg.matrix_exp(times[:, None, None] * F) @ G
-    torch.testing.assert_close(system.Q, (pushed @ pushed.mT).sum(0) * delta / 2000, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        system.Q, (pushed @ pushed.mT).sum(0) * delta / 2000, rtol=1e-6, atol=1e-9
+    )
     torch.testing.assert_close(system.A, torch.linalg.matrix_exp(delta * F))
 
 

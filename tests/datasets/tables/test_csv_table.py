@@ -29,33 +29,53 @@ def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
     problem, _ = load("csv", **WHO, targets=["height", "weight"], split="part")
     frame = pd.read_csv(FILE)
     train, test = frame[frame.part == "train"], frame[frame.part == "test"]
-    assert (problem.n, len(problem.test.x), problem.n_inputs, problem.n_tasks) == (len(train), len(test), 4, 2)
+    assert (problem.n, len(problem.test.x), problem.n_inputs, problem.n_tasks) == (
+        len(train),
+        len(test),
+        4,
+        2,
+    )
     age = (train.age - train.age.mean()) / train.age.std(ddof=0)
     np.testing.assert_allclose(problem.train.x[:, 0], age, atol=1e-12)
     rome = (train.city == "Rome") * 1.0
-    np.testing.assert_allclose(problem.train.x[:, 2], (rome - rome.mean()) / rome.std(ddof=0), atol=1e-12)
+    np.testing.assert_allclose(
+        problem.train.x[:, 2], (rome - rome.mean()) / rome.std(ddof=0), atol=1e-12
+    )
     weight = (train.weight - train.weight.mean()) / train.weight.std(ddof=0)
     assert problem.train.mask[:, 1].tolist() == train.weight.notna().tolist()
-    np.testing.assert_allclose(problem.train.y[problem.train.mask[:, 1], 1], weight.dropna(), atol=1e-12)
-    torch.testing.assert_close(problem.y_mean, torch.tensor([train.height.mean(), train.weight.mean()]).double())
+    np.testing.assert_allclose(
+        problem.train.y[problem.train.mask[:, 1], 1], weight.dropna(), atol=1e-12
+    )
+    torch.testing.assert_close(
+        problem.y_mean, torch.tensor([train.height.mean(), train.weight.mean()]).double()
+    )
     assert problem.describe()["columns"] == "age: numbers; city: 3 texts; owner: true or false"
 
 
 def test_folds_are_the_replicates():
-    frame, setting = pd.read_csv(FILE), Setting(Path(), torch.device("cpu"), torch.float64, 3, offline=True)
+    frame, setting = (
+        pd.read_csv(FILE),
+        Setting(Path(), torch.device("cpu"), torch.float64, 3, offline=True),
+    )
     dataset = component("dataset", "csv", **WHO, targets=["kind"], labels="binary", fold="week")
     assert dataset.folds(Path()) == 3
-    assert component("dataset", "csv", **WHO, targets=["kind"], labels="binary").folds(Path()) is None
+    assert (
+        component("dataset", "csv", **WHO, targets=["kind"], labels="binary").folds(Path()) is None
+    )
     for r in range(3):
         problem = dataset.load(Streams(0, replicate=r), setting)
         held = frame[frame.week == r + 1]
         assert problem.test.y[:, 0].tolist() == (held.kind == "b").astype(int).tolist()
-    with pytest.raises(Misfit, match="replicates: week has 3 folds; set replicates to at most that"):
+    with pytest.raises(
+        Misfit, match="replicates: week has 3 folds; set replicates to at most that"
+    ):
         dataset.load(Streams(0, replicate=3), setting)
 
 
 def test_a_column_says_whose_label_a_row_has():
-    problem, _ = load("csv", path=FILE, targets=["height"], task="city", inputs=["age"], split="part")
+    problem, _ = load(
+        "csv", path=FILE, targets=["height"], task="city", inputs=["age"], split="part"
+    )
     frame = pd.read_csv(FILE)
     train = frame[frame.part == "train"]
     assert problem.task_names == ["Bern", "Oslo", "Rome"]
@@ -64,7 +84,9 @@ def test_a_column_says_whose_label_a_row_has():
         mine = train[train.city == city].height
         np.testing.assert_allclose(problem.y_mean[t], mine.mean(), rtol=1e-12)
         np.testing.assert_allclose(
-            problem.train.y[problem.train.mask[:, t], t], (mine - mine.mean()) / mine.std(ddof=0), atol=1e-12
+            problem.train.y[problem.train.mask[:, t], t],
+            (mine - mine.mean()) / mine.std(ddof=0),
+            atol=1e-12,
         )
 
 
@@ -87,10 +109,16 @@ def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
 
 
 def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
-    rows = "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["10", "9", "2", "9", "10", "2", "9", "2"]))
+    rows = "x,y\n" + "".join(
+        f"{i},{v}\n" for i, v in enumerate(["10", "9", "2", "9", "10", "2", "9", "2"])
+    )
     problem = written(tmp_path, rows, labels="classes")
     assert (problem.n_classes, problem.describe()["classes"]) == (3, "2, 9, 10")
-    two = written(tmp_path, "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["no", "yes"] * 4)), labels="binary")
+    two = written(
+        tmp_path,
+        "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["no", "yes"] * 4)),
+        labels="binary",
+    )
     assert two.describe()["classes"] == "no, yes (log odds are of yes)"
 
 
@@ -117,7 +145,8 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
         ("x,y\n1,1\n2,2.5\n3,1\n", {"labels": "classes"}, Misfit, "2.5 is a number with a fraction, no class"),
         ("x,y\n" + "".join(f"{i},{i}\n" for i in range(70)), {"labels": "classes"}, Misfit, "70 classes of 70 labels, most"),
         ("", {}, DamagedFile, "the file is empty, .* holds nothing"),
-        ("x,y\n1,0.1\n2,0.1\n3,0.1\n4,0.1\n", {}, Misfit, "labels of task y are all equal"),  # whose sd is 1e-17
+        # whose sd is 1e-17
+        ("x,y\n1,0.1\n2,0.1\n3,0.1\n4,0.1\n", {}, Misfit, "labels of task y are all equal"),
         ("x,y\n1,1e-200\n2,2e-200\n3,1e-200\n", {}, Misfit, "the label of task y .* squares are 0; give .* smaller units"),
         ("x,y\n1,1e200\n2,2e200\n3,1e200\n", {}, Misfit, "the label of task y .* no numbers; give .* larger units"),
         ("x,y\n1e-200,1\n2e-200,2\n1e-200,3\n3e-200,3\n", {}, Misfit, "input 1 .* squares are 0; give .* smaller units"),
@@ -157,7 +186,9 @@ PIXELS = "a,b,c,d,y\n" + "".join(f"{i},{255 - i},{i},0,{i % 2}\n" for i in range
 
 
 def test_raw_columns_are_as_they_stand_in_the_file(tmp_path):
-    problem = written(tmp_path, PIXELS, labels="classes", standardise=False, bounds=[0, 255], image_shape=[2, 2])
+    problem = written(
+        tmp_path, PIXELS, labels="classes", standardise=False, bounds=[0, 255], image_shape=[2, 2]
+    )
     frame = pd.read_csv(tmp_path / "mine.csv")
     rows = torch.cat([problem.train.x, problem.test.x])
     assert sorted(rows[:, 1].tolist()) == sorted(frame.b.tolist())
@@ -179,7 +210,10 @@ def test_who_attacks_columns_is_told_in_which_units(tmp_path):
         problem = written(tmp_path, PIXELS, labels="classes", standardise=standardise)
         problem.attacker = attacker
         units[standardise] = problem.describe()["inputs"]
-    assert units[True] == "4, standardised (attacker.eps is in standard deviations of the training rows)"
+    assert (
+        units[True]
+        == "4, standardised (attacker.eps is in standard deviations of the training rows)"
+    )
     assert units[False] == "4, raw units (attacker.eps is in the units of the columns)"
 
 
@@ -187,9 +221,18 @@ def test_who_attacks_columns_is_told_in_which_units(tmp_path):
     ("keys", "said"),
     [
         ({"bounds": [0, 255], "standardise": True}, r"set dataset\.standardise=false as well"),
-        ({"bounds": [255, 0]}, r"bounds: must be a smaller and a larger number, e\.g\. \[0, 255\], not \[255, 0\]"),
-        ({"bounds": [0, 200]}, r"mine\.csv, line 2: b is 255, outside of dataset\.bounds=\[0, 200\]"),
-        ({"image_shape": [8, 8]}, r"dataset\.image_shape=\[8, 8\]: is of 64 pixels, and .*mine\.csv has 4 inputs"),
+        (
+            {"bounds": [255, 0]},
+            r"bounds: must be a smaller and a larger number, e\.g\. \[0, 255\], not \[255, 0\]",
+        ),
+        (
+            {"bounds": [0, 200]},
+            r"mine\.csv, line 2: b is 255, outside of dataset\.bounds=\[0, 200\]",
+        ),
+        (
+            {"image_shape": [8, 8]},
+            r"dataset\.image_shape=\[8, 8\]: is of 64 pixels, and .*mine\.csv has 4 inputs",
+        ),
         ({"image_shape": [4]}, r"image_shape: must be \[height, width\]"),
     ],
 )
@@ -210,8 +253,11 @@ def test_sizes_are_in_the_units_of_raw_columns(tmp_path):
     space = input_space(problem)
     space.check_sizes([0, 8, 16], "linf", problem.name)
     with pytest.raises(
-        Misfit, match=r"attacker\.eps: 300 leads from any input .* \[0, 255\], .* e\.g\. 8 for 8 of 255"
+        Misfit,
+        match=r"attacker\.eps: 300 leads from any input .* \[0, 255\], .* e\.g\. 8 for 8 of 255",
     ):
         space.check_sizes([0, 300], "linf", problem.name)
-    with pytest.warns(Doubtful, match=r"attacker\.eps: at most 0\.0314, and inputs .* 8 of 255 grey levels are 8"):
+    with pytest.warns(
+        Doubtful, match=r"attacker\.eps: at most 0\.0314, and inputs .* 8 of 255 grey levels are 8"
+    ):
         space.check_sizes([0, 8 / 255], "linf", problem.name)

@@ -61,7 +61,9 @@ def test_features_are_scaled_by_the_training_rows():
     x = dataset().load(Streams(0), SETTING).train.x
     assert torch.allclose(x.mean(0), torch.zeros(20, dtype=x.dtype), atol=1e-10)
     used = x.std(0) > 0
-    assert torch.allclose(x.std(0, correction=0)[used] * 20**0.5, torch.ones(int(used.sum()), dtype=x.dtype))
+    assert torch.allclose(
+        x.std(0, correction=0)[used] * 20**0.5, torch.ones(int(used.sum()), dtype=x.dtype)
+    )
     assert used.sum() >= 10
 
 
@@ -96,7 +98,8 @@ def test_the_disease_raises_its_markers_alone():
     assert (raised[case][..., markers] > 0).all()
     assert np.allclose(raised[~case], 0)
     assert np.allclose(raised[..., ~markers], 0)
-    assert raised[case][..., markers].mean() == pytest.approx(1.0, abs=4 * 0.5**0.5 / 48**0.5)  # severity: mean 1
+    # severity: mean 1
+    assert raised[case][..., markers].mean() == pytest.approx(1.0, abs=4 * 0.5**0.5 / 48**0.5)
 
 
 def test_replicates_are_splits_of_the_same_study():
@@ -130,7 +133,9 @@ def test_difficulty_for_a_random_forest():
         problem = config.load(Streams(0, r), SETTING)
         for t in range(3):
             m, m_test = problem.train.mask[:, t], problem.test.mask[:, t]
-            forest = RandomForestClassifier(200, random_state=r).fit(problem.train.x[m], problem.train.y[m, t])
+            forest = RandomForestClassifier(200, random_state=r).fit(
+                problem.train.x[m], problem.train.y[m, t]
+            )
             p = forest.predict_proba(problem.test.x[m_test])[:, 1]
             aucs[r, t] = roc_auc_score(problem.test.y[m_test, t], p)
     standard_error = aucs.std(0, ddof=1) / 10**0.5

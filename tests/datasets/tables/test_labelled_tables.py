@@ -40,8 +40,15 @@ def test_the_persons_are_those_of_the_table():
     assert rows.shape == (2201, 4)
     assert torch.bincount(grade)[1:].tolist() == [325, 285, 706, 885]
     assert [int(v.sum()) for v in (child, male, survived)] == [109, 1731, 711]
-    assert [int(survived[(grade == c) & (male == 0) & (child == 0)].sum()) for c in (1, 2, 3, 4)] == [140, 80, 76, 20]
-    assert [int(((grade == c) & (child == 1) & (survived == 0)).sum()) for c in (1, 2, 3, 4)] == [0, 0, 52, 0]
+    assert [
+        int(survived[(grade == c) & (male == 0) & (child == 0)].sum()) for c in (1, 2, 3, 4)
+    ] == [140, 80, 76, 20]
+    assert [int(((grade == c) & (child == 1) & (survived == 0)).sum()) for c in (1, 2, 3, 4)] == [
+        0,
+        0,
+        52,
+        0,
+    ]
     assert int(survived[male == 1].sum()) == 367
 
 
@@ -69,13 +76,16 @@ def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
     assert one.test.x.equal(same.test.x)
     assert not one.test.y.equal(other.test.y)
     assert int(one.train.y.sum() + one.test.y.sum()) == 711
-    with pytest.raises(Misfit, match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it"):
+    with pytest.raises(
+        Misfit, match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it"
+    ):
         loaded("titanic", n_test=2200)
 
 
 # ---- airfoil ---------------------------------------------------------------------------------------------------------
 @pytest.mark.skipif(
-    not (REAL / airfoil.FILE).is_file(), reason="RUNNER_DATA_DIR is not set or has no uci_10fold/airfoil"
+    not (REAL / airfoil.FILE).is_file(),
+    reason="RUNNER_DATA_DIR is not set or has no uci_10fold/airfoil",
 )
 def test_the_real_rows():
     problem = loaded("airfoil", data_dir=REAL)
@@ -85,7 +95,8 @@ def test_the_real_rows():
         assert float(values.mean(0).abs().max()) < 1e-12
         assert torch.allclose(values.std(0, correction=0), torch.ones(values.shape[1], dtype=F64))
     assert float(problem.y_std) == pytest.approx(6.897, abs=0.01)  # of the sound pressure, in dB
-    assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]  # six chords, four speeds
+    # six chords, four speeds
+    assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]
     assert len(loaded("airfoil", data_dir=REAL, n_test=150).test.x) == 150
 
 
@@ -113,7 +124,8 @@ def test_labels_follow_the_true_weights():
     assert float(x.abs().max()) <= 1
     assert torch.allclose(x.var(0), torch.full((4,), 1 / 3, dtype=F64), atol=0.01)
     p = torch.sigmoid(x @ problem.truth["weights"] + problem.truth["bias"])
-    residual = (y - p)[:, None] * torch.cat([torch.ones(len(x), 1, dtype=F64), x], 1)  # score of the truth: mean 0
+    # score of the truth: mean 0
+    residual = (y - p)[:, None] * torch.cat([torch.ones(len(x), 1, dtype=F64), x], 1)
     z = residual.mean(0) / (residual.std(0) / len(x) ** 0.5)
     assert float(z.abs().max()) < 3.5
 

@@ -7,9 +7,18 @@ from configured import load
 
 
 def test_simulation_is_what_it_says():
-    problem, _ = load("linear_simulation", n_train=40_000, n_test=10, beta=[1.0, -2.0, 0.5], correlation=0.8, noise=4.0)
+    problem, _ = load(
+        "linear_simulation",
+        n_train=40_000,
+        n_test=10,
+        beta=[1.0, -2.0, 0.5],
+        correlation=0.8,
+        noise=4.0,
+    )
     x, y = problem.train.x, problem.train.y[:, 0]
-    expected = torch.tensor([[0.8 ** abs(i - j) for j in range(3)] for i in range(3)], dtype=x.dtype)
+    expected = torch.tensor(
+        [[0.8 ** abs(i - j) for j in range(3)] for i in range(3)], dtype=x.dtype
+    )
     assert torch.allclose(x.T @ x / len(x), expected, atol=0.03)
     residual = y - x @ problem.truth["beta"]
     assert abs(float(residual.var()) - 4.0) < 4 * 4.0 * (2 / len(y)) ** 0.5
@@ -29,6 +38,8 @@ def test_diabetes_is_standardised_by_its_training_rows():
     assert problem.test.y.shape == (42, 1)
     for values in (problem.train.x, problem.train.y):
         torch.testing.assert_close(values.mean(0), torch.zeros(values.shape[1], dtype=values.dtype))
-        torch.testing.assert_close(values.std(0, correction=0), torch.ones(values.shape[1], dtype=values.dtype))
+        torch.testing.assert_close(
+            values.std(0, correction=0), torch.ones(values.shape[1], dtype=values.dtype)
+        )
     assert 140 < float(problem.y_mean) < 165  # units of the published score, mean 152
     assert not problem.truth

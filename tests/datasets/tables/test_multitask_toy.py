@@ -28,7 +28,9 @@ def test_equations():
         h1, h2 = math.sin(3 * x), 3 * x
         f1 = math.cos(g) ** 2 + h1
         f2 = math.sin(10 * x) * g**2 + h2
-        assert truth(torch.tensor([x], dtype=torch.float64))[0].tolist() == pytest.approx([f1, f2], abs=1e-12)
+        assert truth(torch.tensor([x], dtype=torch.float64))[0].tolist() == pytest.approx(
+            [f1, f2], abs=1e-12
+        )
 
 
 def test_asymmetric_rows_carry_one_label_and_tasks_have_their_own_inputs():
@@ -57,14 +59,17 @@ def test_labels_are_standardised_by_the_training_labels_and_lead_back(asymmetric
         own = problem.train.y[mask[:, t], t]
         assert float(own.mean()) == pytest.approx(0, abs=1e-12)
         assert float(own.std(correction=0)) == pytest.approx(1)
-    assert torch.allclose(problem.y_mean + problem.y_std * problem.test.y, truth(problem.test.x[:, 0]))
+    assert torch.allclose(
+        problem.y_mean + problem.y_std * problem.test.y, truth(problem.test.x[:, 0])
+    )
 
 
 def test_noise_has_its_standard_deviation():
     problem = load(n_train=20_000, noise=0.3)
     residual = problem.y_mean + problem.y_std * problem.train.y - truth(problem.train.x[:, 0])
     deviation = residual[problem.train.mask].std()
-    assert float(deviation) == pytest.approx(0.3, abs=4 * 0.3 / math.sqrt(2 * 40_000))  # 4 standard errors
+    # 4 standard errors
+    assert float(deviation) == pytest.approx(0.3, abs=4 * 0.3 / math.sqrt(2 * 40_000))
 
 
 def test_noisy_test_labels_scatter_around_the_functions():

@@ -47,8 +47,14 @@ def problem_of(tmp_path: Path, content: str, **keys):
         (PLAIN.replace(",", ";").encode(), {"delimiter": "';'"}),
         (PLAIN.replace(",", "\t").encode(), {"delimiter": "tabs"}),
         (PLAIN.replace(",", "|").encode(), {"delimiter": "'|'"}),
-        (PLAIN.replace(",", ";").replace(".", ",").encode(), {"delimiter": "';'", "decimal mark": "comma"}),
-        (b'gr\xf6\xdfe,y\n"1,5",2\n"2,25",3\n-3,5\n', {"encoding": "windows-1252", "decimal mark": "comma"}),
+        (
+            PLAIN.replace(",", ";").replace(".", ",").encode(),
+            {"delimiter": "';'", "decimal mark": "comma"},
+        ),
+        (
+            b'gr\xf6\xdfe,y\n"1,5",2\n"2,25",3\n-3,5\n',
+            {"encoding": "windows-1252", "decimal mark": "comma"},
+        ),
     ],
 )
 def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, facts):
@@ -61,16 +67,31 @@ def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, fac
 @pytest.mark.parametrize(
     ("content", "keys", "error", "said"),
     [
-        ("x;y\n1,234;2\n5,678;3\n", {}, Misfit, "x holds 1,234, a fraction or a thousand; set dataset.decimal to"),
+        (
+            "x;y\n1,234;2\n5,678;3\n",
+            {},
+            Misfit,
+            "x holds 1,234, a fraction or a thousand; set dataset.decimal to",
+        ),
         (
             "x;y\n1,5;2.5\n2,5;3.5\n",
             {},
             Misfit,
             r"x holds 1,5, y holds 2.5; set dataset.decimal to .* in dataset.exclude",
         ),
-        (b"x,y\n\x81,2\n", {}, DamagedFile, "no text in utf-8 or windows-1252; set dataset.encoding"),
+        (
+            b"x,y\n\x81,2\n",
+            {},
+            DamagedFile,
+            "no text in utf-8 or windows-1252; set dataset.encoding",
+        ),
         ("x,y\n1,2\n", {"encoding": "klingon"}, Misfit, "dataset.encoding=klingon: no encoding"),
-        ("x,y\n1,2\n", {"exclude": ["z"]}, Misfit, "dataset.exclude=z: .* has no such column; there are x, y"),
+        (
+            "x,y\n1,2\n",
+            {"exclude": ["z"]},
+            Misfit,
+            "dataset.exclude=z: .* has no such column; there are x, y",
+        ),
         ('x,y\n"1,2\n', {}, DamagedFile, "no CSV file"),
     ],
 )
@@ -101,16 +122,28 @@ def test_keys_overrule_what_would_be_recognised(tmp_path):
 def test_a_number_that_cannot_be_read_is_no_text(tmp_path, cell, decimal, said):
     """Thirty such cells would be taken for thirty texts, an input for each."""
     content = "x;y\n" + "".join(f"{cell};{i}\n" for i in range(5))
-    with pytest.raises(Misfit, match=rf"line 2: x is '{cell}', no number; .* in dataset.exclude; {said}"):
+    with pytest.raises(
+        Misfit, match=rf"line 2: x is '{cell}', no number; .* in dataset.exclude; {said}"
+    ):
         problem_of(tmp_path, content, decimal=decimal)
-    with pytest.raises(Misfit, match=rf"line 2: x is '{cell}', no number; .* dataset.missing; {said}"):
+    with pytest.raises(
+        Misfit, match=rf"line 2: x is '{cell}', no number; .* dataset.missing; {said}"
+    ):
         load("csv_series", path=str(tmp_path / "mine.csv"), columns=["x"], decimal=decimal)
 
 
 def test_columns_are_left_out_by_name(tmp_path):
     content = "id,x,note,y\n" + "".join(f"u{i},{i},free text {i},{i % 7}\n" for i in range(50))
-    assert problem_of(tmp_path, content, exclude=["id", "note"]).describe()["columns"] == "x: numbers"
-    series, _ = load("csv_series", path=str(tmp_path / "mine.csv"), regressors=None, exclude=["id", "note"], n_ahead=2)
+    assert (
+        problem_of(tmp_path, content, exclude=["id", "note"]).describe()["columns"] == "x: numbers"
+    )
+    series, _ = load(
+        "csv_series",
+        path=str(tmp_path / "mine.csv"),
+        regressors=None,
+        exclude=["id", "note"],
+        n_ahead=2,
+    )
     assert series.regressor_names == ["x"]
 
 
@@ -132,7 +165,8 @@ def test_nearly_equal_columns_are_found_and_correlated_ones_are_not():
     a, noise = torch.randn(2, 500, generator=g, dtype=torch.float64)
     assert collinear(torch.stack([1e9 + a, 1e-12 * (a + 0.01 * noise)], 1)) == {1: [0]}
     assert collinear(torch.stack([a, a + 0.2 * noise], 1)) == {}
-    wide = torch.randn(20, 60, generator=g, dtype=torch.float64)  # fewer rows than columns: only pairs are told
+    # fewer rows than columns: only pairs are told
+    wide = torch.randn(20, 60, generator=g, dtype=torch.float64)
     assert collinear(torch.cat([wide, -2 * wide[:, 7:8]], 1)) == {60: [7]}
 
 
@@ -141,16 +175,31 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(tmp_path):
         return "x,city,a,s\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells))
 
     learnt = ["A,no,train", "B,yes,train", "A,no,train", "B,yes,train"]
-    facts = problem_of(tmp_path, rows(*learnt, "C,maybe,test", "A,no,test"), labels="classes", targets=["a"], split="s")
+    facts = problem_of(
+        tmp_path,
+        rows(*learnt, "C,maybe,test", "A,no,test"),
+        labels="classes",
+        targets=["a"],
+        split="s",
+    )
     told = facts.describe()
     assert told["texts not learnt from"] == "city C in 1 test row"
     assert told["classes not learnt from"].startswith("maybe: test rows alone have them")
-    same = problem_of(tmp_path, rows(*learnt, "A,no,test"), labels="binary", targets=["a"], split="s").describe()
+    same = problem_of(
+        tmp_path, rows(*learnt, "A,no,test"), labels="binary", targets=["a"], split="s"
+    ).describe()
     assert not {"texts not learnt from", "classes not learnt from"} & set(same)
     with pytest.raises(
-        Misfit, match=r"the training labels of task a are all 'no'; leave it out of dataset.targets, or"
+        Misfit,
+        match=r"the training labels of task a are all 'no'; leave it out of dataset.targets, or",
     ):
-        problem_of(tmp_path, rows("A,no,train", "B,no,train", "A,yes,test"), labels="binary", targets=["a"], split="s")
+        problem_of(
+            tmp_path,
+            rows("A,no,train", "B,no,train", "A,yes,test"),
+            labels="binary",
+            targets=["a"],
+            split="s",
+        )
 
 
 def test_new_keys_at_their_defaults_are_not_signed():

@@ -25,9 +25,12 @@ def test_without_noise_points_lie_on_the_half_circles():
     torch.testing.assert_close(upper.norm(dim=1), torch.ones(len(upper), dtype=upper.dtype))
     assert (upper[:, 1] >= 0).all()
     centre = torch.tensor([1.0, 0.5], dtype=lower.dtype)
-    torch.testing.assert_close((lower - centre).norm(dim=1), torch.ones(len(lower), dtype=lower.dtype))
+    torch.testing.assert_close(
+        (lower - centre).norm(dim=1), torch.ones(len(lower), dtype=lower.dtype)
+    )
     assert (lower[:, 1] <= 0.5).all()
-    x, label = make_moons(400, noise=None)  # the same curves: none of theirs is further than a gap from ours
+    # the same curves: none of theirs is further than a gap from ours
+    x, label = make_moons(400, noise=None)
     for c, ours in ((0, upper), (1, lower)):
         theirs = torch.from_numpy(x[label == c])
         assert float(torch.cdist(theirs, ours).amin(1).max()) < 0.15
@@ -47,4 +50,9 @@ def test_classes_are_balanced_test_points_shared_and_inputs_unbounded():
     assert torch.equal(small.test.x, large.test.x)
     assert not torch.equal(small.test.x, other.test.x)
     assert float(large.train.y.double().mean()) == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)
-    assert (large.bounds, large.domain, large.n_classes, large.target) == (None, "continuous", 2, "binary")
+    assert (large.bounds, large.domain, large.n_classes, large.target) == (
+        None,
+        "continuous",
+        2,
+        "binary",
+    )

@@ -25,7 +25,8 @@ from runner.execution.rng import Streams
 F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere")) / "uci_bnn"
 needs_real_files = pytest.mark.skipif(
-    not (REAL / "protein.npz").is_file(), reason="RUNNER_DATA_DIR is not set or has no uci_bnn/*.npz"
+    not (REAL / "protein.npz").is_file(),
+    reason="RUNNER_DATA_DIR is not set or has no uci_bnn/*.npz",
 )
 
 
@@ -40,7 +41,9 @@ def _own_cache(tmp_path, monkeypatch):
 def loaded(seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
     dataset = component("dataset", "uci_regression", **{"set": "yacht", "simulated": True} | keys)
     rng = Streams(seed, replicate)
-    problem = dataset.load(rng, Setting(Path(data_dir), torch.device("cpu"), dtype, 1, offline=True))
+    problem = dataset.load(
+        rng, Setting(Path(data_dir), torch.device("cpu"), dtype, 1, offline=True)
+    )
     assert problem.name == dataset.identity(Path(data_dir), True)
     return problem, rng
 
@@ -91,7 +94,9 @@ def test_real_rows_are_verified_and_standardised():
     assert constant.sum() == 2
     expected = (x - x[rows].mean(0)) / np.where(constant, 1, deviation)
     np.testing.assert_allclose(problem.train.x.numpy(), expected[rows], atol=1e-9)
-    np.testing.assert_allclose(problem.test.x.numpy(), expected[published["index_test_3"]], atol=1e-9)
+    np.testing.assert_allclose(
+        problem.test.x.numpy(), expected[published["index_test_3"]], atol=1e-9
+    )
     back = problem.test.y * problem.y_std + problem.y_mean
     np.testing.assert_allclose(back[:, 0].numpy(), y[published["index_test_3"]])
     assert torch.isfinite(problem.train.x).all()
@@ -99,7 +104,9 @@ def test_real_rows_are_verified_and_standardised():
 
 def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
     problem, _ = loaded(replicate=5)
-    torch.testing.assert_close(problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0)
+    torch.testing.assert_close(
+        problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0
+    )
     torch.testing.assert_close(problem.train.y.std(0, correction=0), torch.ones(1, dtype=F64))
     rows = simulated_rows("yacht", SHAPES["yacht"])
     _, test = split_rows(308, 5)
@@ -126,14 +133,19 @@ def test_scores_are_in_the_units_of_the_target():
     y = (problem.test.y[:, 0] * scale + mean).tolist()
     guess, variance = mean + 0.25 * scale, 0.5 * scale**2
     error = sum((v - guess) ** 2 for v in y) / len(y)
-    log_density = sum(-0.5 * math.log(2 * math.pi * variance) - (v - guess) ** 2 / (2 * variance) for v in y) / len(y)
+    log_density = sum(
+        -0.5 * math.log(2 * math.pi * variance) - (v - guess) ** 2 / (2 * variance) for v in y
+    ) / len(y)
     assert scores["rmse"] == pytest.approx(math.sqrt(error))
     assert scores["log_likelihood"] == pytest.approx(log_density)
     assert scores["nlpp"] == pytest.approx(-log_density)
     density = torch.distributions.Normal(0.0, 1.0)
     z = torch.tensor([(v - guess) / math.sqrt(variance) for v in y], dtype=F64)
-    crps = math.sqrt(variance) * (z * (2 * density.cdf(z) - 1) + 2 * density.log_prob(z).exp() - math.pi**-0.5)
-    assert scores["crps"] == pytest.approx(float(crps.mean()))  # Gneiting and Raftery (2007), eq. (5), of one Gaussian
+    crps = math.sqrt(variance) * (
+        z * (2 * density.cdf(z) - 1) + 2 * density.log_prob(z).exp() - math.pi**-0.5
+    )
+    # Gneiting and Raftery (2007), eq. (5), of one Gaussian
+    assert scores["crps"] == pytest.approx(float(crps.mean()))
 
 
 def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):

@@ -40,7 +40,11 @@ def test_the_simulated_corpus_is_fixed_and_of_the_real_size():
 @pytest.mark.skipif(not REAL.is_file(), reason=f"RUNNER_DATA_DIR has no {REVIEWS}")
 def test_the_genuine_archive():
     found = reviews(REAL)
-    assert (len(found.words), sum(found.labels), len({w for words in found.words for w in words})) == (
+    assert (
+        len(found.words),
+        sum(found.labels),
+        len({w for words in found.words for w in words}),
+    ) == (
         2_000,
         1_000,
         50_920,

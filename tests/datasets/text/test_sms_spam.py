@@ -26,21 +26,30 @@ needs_file = pytest.mark.skipif(
 
 def load(seed=0, data_dir=NOWHERE, **changes):
     setting = Setting(data_dir, torch.device("cpu"), torch.float64, 1, offline=True)
-    return component("dataset", "sms_spam", **{"simulated": True, **changes}).load(Streams(seed), setting)
+    return component("dataset", "sms_spam", **{"simulated": True, **changes}).load(
+        Streams(seed), setting
+    )
 
 
 def test_words_by_hand():
-    texts = [words_of(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")]
+    texts = [
+        words_of(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")
+    ]
     assert texts[0] == ["win", "free", "prize", "win", "1000"]
     found = [frozenset(words) for words in texts]
-    assert most_frequent(found, 3) == ["free", "now", "1000"]  # two messages each, then the alphabet
+    # two messages each, then the alphabet
+    assert most_frequent(found, 3) == ["free", "now", "1000"]
     assert bag(found, ["now", "free", "win"]).tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 0]]
     assert bag(found, ["absent"]).tolist() == [[0], [0], [0]]
 
 
 def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
     problem = load()
-    assert problem.name == "sms-sim" == component("dataset", "sms_spam", simulated=True).identity(NOWHERE, True)
+    assert (
+        problem.name
+        == "sms-sim"
+        == component("dataset", "sms_spam", simulated=True).identity(NOWHERE, True)
+    )
     assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
     assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
     assert problem.train.x.unique().tolist() == [0.0, 1.0]
@@ -52,12 +61,16 @@ def test_the_vocabulary_is_of_training_messages_alone():
     found, _ = messages(None)
     order = torch.randperm(len(found), generator=Streams(0).data)
     train = [found[i] for i in order[1394 : 1394 + 50].tolist()]
-    counts = {word: sum(word in message for message in train) for message in train for word in message}
+    counts = {
+        word: sum(word in message for message in train) for message in train for word in message
+    }
     best = sorted(counts, key=lambda word: (-counts[word], word))[:30]
     problem = load(n_train=50, n_words=30)
     assert problem.train.x.sum(0).tolist() == [counts[word] for word in best]
     test = [found[i] for i in order[:1394].tolist()]
-    assert problem.test.x.sum(0).tolist() == [sum(word in message for message in test) for word in best]
+    assert problem.test.x.sum(0).tolist() == [
+        sum(word in message for message in test) for word in best
+    ]
     leaky = sorted(
         counts, key=lambda word: (-sum(word in message for message in found), word)
     )  # of all messages: another vocabulary
@@ -89,6 +102,10 @@ def test_the_real_messages_are_the_file_s_words():
     assert len(lines) == len(problem.train.x) + len(problem.test.x) == 5574
     y = torch.cat([problem.train.y, problem.test.y])
     assert int(y.sum()) == sum(line.startswith("spam\t") for line in lines) == 747
-    most = max(sum(bool(re.search(rf"(?i)\b{word}\b", line)) for line in lines) for word in ("to", "you", "the"))
+    most = max(
+        sum(bool(re.search(rf"(?i)\b{word}\b", line)) for line in lines)
+        for word in ("to", "you", "the")
+    )
     total = problem.train.x.sum(0)[0] + problem.test.x.sum(0)[0]
-    assert float(total) == pytest.approx(most, rel=0.02)  # the commonest word; borders of words are not quite the same
+    # the commonest word; borders of words are not quite the same
+    assert float(total) == pytest.approx(most, rel=0.02)

@@ -28,7 +28,9 @@ needs_file = pytest.mark.skipif(
 
 def load(seed=0, data_dir=NOWHERE, **changes):
     setting = Setting(data_dir, torch.device("cpu"), torch.float64, 1, offline=True)
-    return component("dataset", "spambase", **{"simulated": True, **changes}).load(Streams(seed), setting)
+    return component("dataset", "spambase", **{"simulated": True, **changes}).load(
+        Streams(seed), setting
+    )
 
 
 def test_the_simulated_corpus_has_the_shape_of_the_real_one_and_its_own_name():
@@ -74,7 +76,13 @@ def test_the_real_mails_are_the_file_s_words():
 
 
 def test_gradient_attacks_on_words_are_refused_in_one_line():
-    parts = component("dataset", "spambase"), component("model", "mlp"), component("inference", "map")
-    with pytest.raises(ConfigError, match="attacks continuous inputs, those of dataset=spambase are binary") as refusal:
+    parts = (
+        component("dataset", "spambase"),
+        component("model", "mlp"),
+        component("inference", "map"),
+    )
+    with pytest.raises(
+        ConfigError, match="attacks continuous inputs, those of dataset=spambase are binary"
+    ) as refusal:
         check_pairs(*parts, component("attacker", "fgsm"))
     assert "\n" not in str(refusal.value)

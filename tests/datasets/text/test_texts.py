@@ -20,7 +20,9 @@ def test_lines_of_a_file_and_files_of_a_folder_are_the_same_documents(tmp_path):
     folder = tmp_path / "folder"
     (folder / "below").mkdir(parents=True)
     for k, line in enumerate(LINES):
-        (folder / ("below" if k > 9 else "") / f"{'b' if k <= 9 else 'z'}{k:02}.txt").write_text(line + "\n")
+        (folder / ("below" if k > 9 else "") / f"{'b' if k <= 9 else 'z'}{k:02}.txt").write_text(
+            line + "\n"
+        )
     (folder / "notes.md").write_text("no document")
     of_lines, of_files = corpus_of(tmp_path / "lines.txt"), corpus_of(folder)
     for corpus in (of_lines, of_files):
@@ -75,15 +77,26 @@ def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
                                                              for k, (a, b) in enumerate(rows)))  # fmt: skip
     path = str(tmp_path / "rows.csv")
     problem, _ = load("csv", path=path, targets=[], split="part")
-    assert (problem.kind, problem.values, problem.n, problem.test.n_rows) == ("unlabelled", "real", 30, 10)
+    assert (problem.kind, problem.values, problem.n, problem.test.n_rows) == (
+        "unlabelled",
+        "real",
+        30,
+        10,
+    )
     torch.testing.assert_close(problem.train.x.mean(0), torch.zeros(2, dtype=torch.float64))
     raw, _ = load("csv", path=path, targets=[], split="part", standardise=False)
     torch.testing.assert_close(raw.test.x[0], torch.tensor(rows[30], dtype=torch.float64))
     dataset = component("dataset", "csv", path=path, targets=[])
     assert (dataset.poses(), dataset.holds(), dataset.target_kind()) == ("unlabelled", "real", None)
     labelled = component("dataset", "csv", path=path, targets=["a"])
-    assert (labelled.poses(), labelled.holds(), labelled.target_kind()) == ("supervised", None, "real")
-    with pytest.raises(Misfit, match=r"dataset.targets=y: .* has no such column; .*; of rows without labels set"):
+    assert (labelled.poses(), labelled.holds(), labelled.target_kind()) == (
+        "supervised",
+        None,
+        "real",
+    )
+    with pytest.raises(
+        Misfit, match=r"dataset.targets=y: .* has no such column; .*; of rows without labels set"
+    ):
         load("csv", path=path)
     with pytest.raises(ValueError, match=r"task: there are no labels in dataset.targets=\[\]"):
         component("dataset", "csv", path=path, targets=[], task="part")

@@ -23,7 +23,11 @@ def test_numbers_of_words_by_hand():
     texts = [("a", "b", "a"), ("c", "b", "a"), ("d",)]
     assert vocabulary_of(texts, None) == {"a": 2, "b": 3, "c": 4, "d": 5}
     assert vocabulary_of(texts, 2) == {"a": 2, "b": 3}
-    assert pad_rows([[2, 3, 2], [], [5]], torch.float32).tolist() == [[2, 3, 2], [0, 0, 0], [5, 0, 0]]
+    assert pad_rows([[2, 3, 2], [], [5]], torch.float32).tolist() == [
+        [2, 3, 2],
+        [0, 0, 0],
+        [5, 0, 0],
+    ]
     assert (
         truncate_items("abcd", 2, "first"),
         truncate_items("abcd", 2, "last"),
@@ -50,7 +54,9 @@ def test_replicate_r_is_tested_on_fold_r():
     setting = Setting(Path(), torch.device("cpu"), torch.float32, 1, offline=True)
     dataset = component("dataset", "reviews", simulated=True, length=20)
     by_replicate = dataset.load(Streams(0, replicate=4), setting)
-    by_key = component("dataset", "reviews", simulated=True, length=20, fold=4).load(Streams(0, replicate=4), setting)
+    by_key = component("dataset", "reviews", simulated=True, length=20, fold=4).load(
+        Streams(0, replicate=4), setting
+    )
     assert torch.equal(by_replicate.test.x, by_key.test.x)
     assert int(by_replicate.test.y.sum()) == 100
     with pytest.raises(Misfit, match=r"replicates: reviews has 10 folds, one to each"):
@@ -60,7 +66,16 @@ def test_replicate_r_is_tested_on_fold_r():
 
 
 def test_words_of_imdb():
-    assert words_of("It's FINE!<br /><br />(10/10)") == ("it's", "fine", "!", "(", "10", "/", "10", ")")
+    assert words_of("It's FINE!<br /><br />(10/10)") == (
+        "it's",
+        "fine",
+        "!",
+        "(",
+        "10",
+        "/",
+        "10",
+        ")",
+    )
 
 
 def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
@@ -88,22 +103,38 @@ def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
 
 def test_what_takes_the_place_of_imdb():
     problem, _ = load("imdb", simulated=True, n_train=40, n_test=10, length=15)
-    assert (problem.name, len(problem.train.y), problem.test.y[:, 0].tolist()) == ("imdb-sim", 40, [0] * 5 + [1] * 5)
+    assert (problem.name, len(problem.train.y), problem.test.y[:, 0].tolist()) == (
+        "imdb-sim",
+        40,
+        [0] * 5 + [1] * 5,
+    )
 
 
 def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name, file in (("imdb", "imdb/aclImdb_v1.tar.gz"), ("reviews", "text/review_polarity.tar.gz")):
-        with pytest.raises(DataUnavailable, match=rf"{file}: not in .*dataset\.offline=simulate") as refusal:
+    for name, file in (
+        ("imdb", "imdb/aclImdb_v1.tar.gz"),
+        ("reviews", "text/review_polarity.tar.gz"),
+    ):
+        with pytest.raises(
+            DataUnavailable, match=rf"{file}: not in .*dataset\.offline=simulate"
+        ) as refusal:
             component("dataset", name, offline="error").identity(tmp_path, True)
         assert "\n" not in str(refusal.value)
         with pytest.warns(SimulatedData, match=f"{name}-sim"):
             component("dataset", name, length=5, n_train=20).load(
                 Streams(0), Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
             )
-    with pytest.raises(DataUnavailable, match=r"dataset\.tokenizer: .*tokenizer\.json is not there; put the tokenizer"):
-        component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(tmp_path, True)
-    with pytest.raises(ValueError, match=r"length: 2 leaves no room between a tokenizer's two marks"):
+    with pytest.raises(
+        DataUnavailable,
+        match=r"dataset\.tokenizer: .*tokenizer\.json is not there; put the tokenizer",
+    ):
+        component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(
+            tmp_path, True
+        )
+    with pytest.raises(
+        ValueError, match=r"length: 2 leaves no room between a tokenizer's two marks"
+    ):
         component("dataset", "reviews", tokenizer="there", length=2)
 
 

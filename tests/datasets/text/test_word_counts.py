@@ -30,10 +30,13 @@ def test_counts_by_hand():
     assert counts.words.tolist() == [0, 0, 0, 1]
     assert counts.counts.tolist() == [2, 1, 1, 2]
     assert counts.lengths.tolist() == [1, 1, 1, 1]
-    assert counts_of([["z"], ["b"]], ["b"]).lengths.tolist() == [0, 1]  # a document of which nothing is left stays
+    # a document of which nothing is left stays
+    assert counts_of([["z"], ["b"]], ["b"]).lengths.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("corpus", "name", "n"), [("sms_spam", "sms-sim", 5574), ("reviews", "reviews-sim", 2000)])
+@pytest.mark.parametrize(
+    ("corpus", "name", "n"), [("sms_spam", "sms-sim", 5574), ("reviews", "reviews-sim", 2000)]
+)
 def test_the_simulated_corpora(corpus, name, n):
     problem, _ = load("word_counts", corpus=corpus, simulated=True, n_words=50, min_documents=1)
     assert (
@@ -47,7 +50,13 @@ def test_the_simulated_corpora(corpus, name, n):
 
 def test_the_vocabulary_is_of_training_texts_alone():
     problem, _ = load(
-        "word_counts", corpus="reviews", simulated=True, n_train=20, n_words=None, min_documents=3, max_share=0.4
+        "word_counts",
+        corpus="reviews",
+        simulated=True,
+        n_train=20,
+        n_words=None,
+        min_documents=3,
+        max_share=0.4,
     )
     texts = simulated_reviews().words
     order = torch.randperm(len(texts), generator=Streams(0).data)
@@ -56,10 +65,13 @@ def test_the_vocabulary_is_of_training_texts_alone():
     first = Counter(texts[order[500]])
     of_first = problem.train.part(slice(0, 1), 1.0)
     assert {
-        problem.vocabulary[w]: c for w, c in zip(of_first.words.tolist(), of_first.counts.tolist(), strict=True)
+        problem.vocabulary[w]: c
+        for w, c in zip(of_first.words.tolist(), of_first.counts.tolist(), strict=True)
     } == {word: n for word, n in first.items() if word in problem.vocabulary}
     seen = {word for i in order[500:520].tolist() for word in texts[i]}
-    assert problem.left_out == sum(word not in seen for i in order[:500].tolist() for word in texts[i])
+    assert problem.left_out == sum(
+        word not in seen for i in order[:500].tolist() for word in texts[i]
+    )
 
 
 def test_what_cannot_be_had_is_simulated_with_a_warning(tmp_path, monkeypatch):

@@ -16,7 +16,9 @@ from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
 ARMS = [("arms", {"n_samples": 3, "copula": copula}) for copula in ("dirichlet", "gaussian")]
-ANTITHETIC = pytest.mark.parametrize(("name", "keys"), [("arm", {"n_samples": 1}), ("disarm", {"n_samples": 1}), *ARMS])
+ANTITHETIC = pytest.mark.parametrize(
+    ("name", "keys"), [("arm", {"n_samples": 1}), ("disarm", {"n_samples": 1}), *ARMS]
+)
 
 
 @ANTITHETIC
@@ -36,7 +38,9 @@ def test_the_bound_is_among_its_terms(name):
     module = small_dvae(problem)
     stub = only(module, BernoulliLayers)  # it asks for nothing else
     estimator, rng = component("gradient", name, n_samples=20_000), Streams(0)
-    gradients, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
+    gradients, terms, state = estimator.estimate(
+        stub, problem.train, rng, estimator.init(stub, rng)
+    )
     assert state is None
     exact = float(enumerated_elbo(module, problem.train).detach())
     assert float(terms["elbo"]) == pytest.approx(exact, abs=0.08)
@@ -46,10 +50,16 @@ def test_the_bound_is_among_its_terms(name):
 def by_layer(name: str, n_samples: int = 1, layers: int = 2) -> torch.Tensor:
     """Variances of 400 estimates, of every parameter of the guide."""
     problem = binary_rows(n=6)
-    module, estimator, rng = small_dvae(problem, layers), component("gradient", name, n_samples=n_samples), Streams(3)
+    module, estimator, rng = (
+        small_dvae(problem, layers),
+        component("gradient", name, n_samples=n_samples),
+        Streams(3),
+    )
     names = [key for key, _ in module.named_parameters()]
     draws = [estimator.estimate(module, problem.train, rng, None)[0] for _ in range(400)]
-    guide = [[g for key, g in zip(names, draw, strict=True) if key.startswith("down")] for draw in draws]
+    guide = [
+        [g for key, g in zip(names, draw, strict=True) if key.startswith("down")] for draw in draws
+    ]
     return torch.stack([flat(g) for g in guide]).var(0)
 
 
@@ -75,12 +85,17 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
 
 def test_arms_of_two_draws_is_disarm():
     """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1 / max(σ(α), σ(−α))."""
-    arms, disarm = component("gradient", "arms", n_samples=2), component("gradient", "disarm", n_samples=1)
+    arms, disarm = (
+        component("gradient", "arms", n_samples=2),
+        component("gradient", "disarm", n_samples=1),
+    )
     alpha = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(1, 4, 3)
     u, z = arms.couple(alpha, Streams(0))
     torch.testing.assert_close(u.sum(0), torch.ones_like(alpha))
     f = torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    torch.testing.assert_close(arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("copula", ["dirichlet", "gaussian"])
@@ -93,7 +108,9 @@ def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copul
         rate, both = below.mean(1), (below[0] * below[-1]).mean()
         assert float((rate - m).abs().max()) < 4 * (m * (1 - m) / 1e5) ** 0.5
         expected = float(both_below(copula, torch.tensor(m, dtype=torch.float64), n))
-        assert float(both) == pytest.approx(expected, abs=4 * (max(expected, 1e-5) / 1e5) ** 0.5 + 2e-4 * (n == 2))
+        assert float(both) == pytest.approx(
+            expected, abs=4 * (max(expected, 1e-5) / 1e5) ** 0.5 + 2e-4 * (n == 2)
+        )
         assert expected < m * m
 
 
@@ -101,7 +118,9 @@ def test_probabilities_of_two_correlated_normals_by_scipy():
     for n, m in ((3, 0.5), (3, 0.1), (4, 0.02), (8, 0.3)):
         h, r = norm.ppf(m), -1 / (n - 1)
         exact = multivariate_normal.cdf([h, h], mean=[0, 0], cov=[[1, r], [r, 1]])
-        assert float(both_below("gaussian", torch.tensor(m).double(), n)) == pytest.approx(exact, abs=1e-7)
+        assert float(both_below("gaussian", torch.tensor(m).double(), n)) == pytest.approx(
+            exact, abs=1e-7
+        )
 
 
 def test_arms_varies_less_than_leave_one_out_of_as_many_draws():

@@ -22,8 +22,14 @@ def test_the_formula_by_hand():
     u1, u2 = (torch.rand(2, 3, 3, generator=g, dtype=torch.float64) for _ in range(2))
     z1 = ((module.down[0](problem.train.x) + u1.logit()) / 0.7).sigmoid()
     z2 = ((module.down[1](z1) + u2.logit()) / 0.7).sigmoid()
-    bound = (module.log_joint(problem.train, (z1, z2)) - module.log_q(problem.train, (z1, z2))).mean(0).sum()
-    torch.testing.assert_close(flat(gradients), flat(torch.autograd.grad(bound, list(module.parameters()))))
+    bound = (
+        (module.log_joint(problem.train, (z1, z2)) - module.log_q(problem.train, (z1, z2)))
+        .mean(0)
+        .sum()
+    )
+    torch.testing.assert_close(
+        flat(gradients), flat(torch.autograd.grad(bound, list(module.parameters())))
+    )
 
 
 def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
@@ -32,9 +38,13 @@ def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
     stub = only(module, BernoulliLayers)  # it asks for nothing else
     exact, off = enumerated_gradient(module, problem.train), []
     for temperature in (2.0, 0.1):
-        estimator = component("gradient", "gumbel_softmax", temperature=temperature, n_samples=50_000)
+        estimator = component(
+            "gradient", "gumbel_softmax", temperature=temperature, n_samples=50_000
+        )
         assert not estimator.unbiased
-        gradients, terms, state = estimator.estimate(stub, problem.train, Streams(0), estimator.init(stub, Streams(0)))
+        gradients, terms, state = estimator.estimate(
+            stub, problem.train, Streams(0), estimator.init(stub, Streams(0))
+        )
         assert state is None
         elbo = float(enumerated_elbo(module, problem.train).detach())
         assert float(terms["elbo"]) == pytest.approx(elbo, abs=0.06)

@@ -48,7 +48,12 @@ def test_unbiased(name, keys, layers, n_samples):
 @LEARN
 def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
     problem = binary_rows(n=1)
-    z = fresh_z(component("gradient", name, lr=2.0, n_samples=2, **keys), small_dvae(problem), problem.train, 120)
+    z = fresh_z(
+        component("gradient", name, lr=2.0, n_samples=2, **keys),
+        small_dvae(problem),
+        problem.train,
+        120,
+    )
     assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
@@ -57,7 +62,9 @@ def draws_of(module, batch, S: int, seed: int = 0) -> SlopedDraws:
     z = module.sample(batch, S, Streams(seed).noise)
     at = tuple(layer.clone().requires_grad_() for layer in z)
     f = module.log_joint(batch, at) - module.log_q(batch, at)
-    p = [module.logits(batch, z[:i]).sigmoid().expand_as(layer).detach() for i, layer in enumerate(z)]
+    p = [
+        module.logits(batch, z[:i]).sigmoid().expand_as(layer).detach() for i, layer in enumerate(z)
+    ]
     return SlopedDraws(list(z), p, list(torch.autograd.grad(f.sum(), at)), f.detach())
 
 
@@ -86,12 +93,17 @@ def test_double_control_variates_by_hand():
         for s, b, at in itertools.product(range(S), range(2), range(2))
     }
     for s, b in itertools.product(range(S), range(2)):
-        linear = [a[at] * float(slopes[s, b, at] @ (d.z[at][s, b] - d.probability[at][s, b])) for at in range(2)]
+        linear = [
+            a[at] * float(slopes[s, b, at] @ (d.z[at][s, b] - d.probability[at][s, b]))
+            for at in range(2)
+        ]
         h[s, b] = d.f[s, b] - sum(linear)
     for s, b, at in itertools.product(range(S), range(2), range(2)):
         signal = h[s, b] - sum(h[j, b] for j in range(S) if j != s) / (S - 1)
         mu = d.probability[at][s, b]
-        by_alpha[at][s, b] = signal * (d.z[at][s, b] - mu) + a[at] * slopes[s, b, at] * mu * (1 - mu)
+        by_alpha[at][s, b] = signal * (d.z[at][s, b] - mu) + a[at] * slopes[s, b, at] * mu * (
+            1 - mu
+        )
     torch.testing.assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
 
 
@@ -134,7 +146,9 @@ def test_rodeo_by_hand():
     by_alpha = [torch.zeros(S, 2, 3, dtype=F64) for _ in range(2)]
     for s, b, at in itertools.product(range(S), range(2), range(2)):
         others = sum(baseline[j, b] for j in range(S) if j != s) / (S - 1)
-        by_alpha[at][s, b] = (d.f[s, b] - others) * (d.z[at][s, b] - d.probability[at][s, b]) + vectors[at][s, b]
+        by_alpha[at][s, b] = (d.f[s, b] - others) * (
+            d.z[at][s, b] - d.probability[at][s, b]
+        ) + vectors[at][s, b]
     torch.testing.assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
 
 
@@ -147,8 +161,14 @@ def test_the_stein_operator_has_mean_0():
         for parameter in control.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=F64))
     (values,) = every_z(1)  # [8, 1, 3]
-    mu, still = torch.rand(1, 1, 3, generator=g, dtype=F64), torch.tensor([[1.0, 0.0, 1.0]], dtype=F64)
-    slope, f = torch.randn(2, 1, 3, generator=g, dtype=F64), torch.randn(2, 1, generator=g, dtype=F64)
+    mu, still = (
+        torch.rand(1, 1, 3, generator=g, dtype=F64),
+        torch.tensor([[1.0, 0.0, 1.0]], dtype=F64),
+    )
+    slope, f = (
+        torch.randn(2, 1, 3, generator=g, dtype=F64),
+        torch.randn(2, 1, generator=g, dtype=F64),
+    )
     total, size = torch.zeros(4, dtype=F64), 0.0
     for z in values:
         draws = SlopedDraws([torch.stack([z, still])], [mu.expand(2, 1, 3)], [slope], f)
@@ -165,8 +185,12 @@ def test_without_control_variates_it_is_leave_one_out(name, keys):
     problem = binary_rows(n=3)
     module = small_dvae(problem)
     estimator = component("gradient", name, n_samples=3, coefficient=0.0, **keys)
-    found, terms, _ = estimator.estimate(module, problem.train, Streams(0), estimator.init(module, Streams(1)))
-    loo, known, _ = component("gradient", "vargrad", n_samples=3).estimate(module, problem.train, Streams(0), None)
+    found, terms, _ = estimator.estimate(
+        module, problem.train, Streams(0), estimator.init(module, Streams(1))
+    )
+    loo, known, _ = component("gradient", "vargrad", n_samples=3).estimate(
+        module, problem.train, Streams(0), None
+    )
     torch.testing.assert_close(flat(found), flat(loo))
     torch.testing.assert_close(terms["elbo"], known["elbo"])
 
@@ -179,7 +203,9 @@ def variance(estimator, state) -> float:
     found = []
     for _ in range(80):
         gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
-        found.append(flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down")))
+        found.append(
+            flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down"))
+        )
     return float(torch.stack(found).var(0).sum())
 
 
@@ -193,7 +219,9 @@ def test_what_is_learnt_varies_less_than_leave_one_out(name, keys):
         state = estimator.estimate(module, problem.train, rng, state)[2]
     loo = component("gradient", "vargrad", n_samples=3)
     assert variance(estimator, state) < 0.9 * variance(loo, None)
-    assert not torch.equal(state.control.coefficient, estimator.init(module, Streams(0)).control.coefficient)
+    assert not torch.equal(
+        state.control.coefficient, estimator.init(module, Streams(0)).control.coefficient
+    )
 
 
 @LEARN
@@ -211,9 +239,16 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
 
 
-@pytest.mark.parametrize("gradient", ["{name: rodeo, lr: 0.05, widths: [5]}", "{name: double_cv, lr: 0.05}"])
+@pytest.mark.parametrize(
+    "gradient", ["{name: rodeo, lr: 0.05, widths: [5]}", "{name: double_cv, lr: 0.05}"]
+)
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path, gradient):
-    smoke = ["+experiment=dvae_digits", "smoke=true", f"inference.gradient={gradient}", "inference.n_samples=2"]
+    smoke = [
+        "+experiment=dvae_digits",
+        "smoke=true",
+        f"inference.gradient={gradient}",
+        "inference.n_samples=2",
+    ]
     whole, resumed = whole_and_resumed(make_job, tmp_path, *smoke)
     assert resumed == whole
 
@@ -221,7 +256,14 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path
 @pytest.mark.parametrize("name", ["double_cv", "rodeo"])
 def test_one_draw_is_refused(name, make_job):
     with pytest.raises(ConfigError) as caught:
-        make_job("+experiment=dvae_digits", "smoke=true", f"inference.gradient={name}", "inference.n_samples=1")
-    assert f"inference.gradient.n_samples: {name} compares a draw with the row's others" in str(caught.value)
+        make_job(
+            "+experiment=dvae_digits",
+            "smoke=true",
+            f"inference.gradient={name}",
+            "inference.n_samples=1",
+        )
+    assert f"inference.gradient.n_samples: {name} compares a draw with the row's others" in str(
+        caught.value
+    )
     assert "set inference.n_samples to 2 or more" in str(caught.value)
     assert "\n" not in str(caught.value)

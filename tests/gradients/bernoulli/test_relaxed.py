@@ -45,7 +45,9 @@ def test_unbiased(name, keys, layers):
 @LEARN
 def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
     problem = binary_rows(n=1)
-    z = fresh_z(component("gradient", name, lr=1.0, **keys), small_dvae(problem), problem.train, 120)
+    z = fresh_z(
+        component("gradient", name, lr=1.0, **keys), small_dvae(problem), problem.train, 120
+    )
     assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
@@ -83,7 +85,10 @@ def test_the_formula_by_hand():
         return relaxed + networks[0](torch.cat([x[None], zeta], -1))[..., 0]
 
     def second(zeta):
-        return 0.8 * f(z1, (zeta / 0.7).sigmoid()) + networks[1](torch.cat([x[None], z1, zeta], -1))[..., 0]
+        return (
+            0.8 * f(z1, (zeta / 0.7).sigmoid())
+            + networks[1](torch.cat([x[None], z1, zeta], -1))[..., 0]
+        )
 
     surrogate = module.log_joint(problem.train, (z1, z2)).sum()
     for alpha, u, v, z, c in ((a1, u1, v1, z1, first), (a2, u2, v2, z2, second)):
@@ -95,7 +100,9 @@ def test_the_formula_by_hand():
         (slope,) = torch.autograd.grad((c(free) - c(tied)).sum(), a)
         by_alpha = (f(z1, z2) - c(tied))[..., None] * (z - a.sigmoid()) + slope
         surrogate = surrogate + (by_alpha.detach() * alpha).sum()
-    torch.testing.assert_close(flat(found), flat(torch.autograd.grad(surrogate, list(module.parameters()))))
+    torch.testing.assert_close(
+        flat(found), flat(torch.autograd.grad(surrogate, list(module.parameters())))
+    )
 
 
 def test_networks_that_have_learnt_nothing_change_nothing():
@@ -105,7 +112,11 @@ def test_networks_that_have_learnt_nothing_change_nothing():
 
     def first(name, **keys):
         estimator = component("gradient", name, **keys)
-        return flat(estimator.estimate(module, problem.train, Streams(5), estimator.init(module, Streams(0)))[0])
+        return flat(
+            estimator.estimate(
+                module, problem.train, Streams(5), estimator.init(module, Streams(0))
+            )[0]
+        )
 
     torch.testing.assert_close(first("relax"), first("rebar", coefficient=0.0, adapt="static"))
     torch.testing.assert_close(first("relax_rebar"), first("rebar"))
@@ -119,13 +130,18 @@ def drawn(estimator, state, n: int = 80) -> torch.Tensor:
     found = []
     for _ in range(n):
         gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
-        found.append(flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down")))
+        found.append(
+            flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down"))
+        )
     return torch.stack(found).var(0).sum()
 
 
 @pytest.mark.parametrize(
     ("name", "keys", "steps", "ratio"),
-    [("rebar", {"coefficient": 0.2, "temperature": 2.0}, 80, 0.85), ("relax", {"widths": [10]}, 150, 0.6)],
+    [
+        ("rebar", {"coefficient": 0.2, "temperature": 2.0}, 80, 0.85),
+        ("relax", {"widths": [10]}, 150, 0.6),
+    ],
 )
 def test_what_is_learnt_reduces_the_variance(name, keys, steps, ratio):
     problem, rng = binary_rows(n=6), Streams(0)
@@ -146,7 +162,8 @@ def test_what_is_learnt_reduces_the_variance(name, keys, steps, ratio):
 def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     problem, rng = binary_rows(n=2), Streams(0)
     module = small_dvae(problem)
-    stub = only(module, BernoulliLayers, *([] if name == "rebar" else [RowGuide]))  # it asks for nothing else
+    # it asks for nothing else
+    stub = only(module, BernoulliLayers, *([] if name == "rebar" else [RowGuide]))
     estimator = component("gradient", name, n_samples=20_000, **keys)
     _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
     exact = float(enumerated_elbo(module, problem.train).detach())
@@ -158,7 +175,9 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
 
 
-@pytest.mark.parametrize("gradient", ["{name: rebar, lr: 0.05}", "{name: relax_rebar, lr: 0.05, widths: [5]}"])
+@pytest.mark.parametrize(
+    "gradient", ["{name: rebar, lr: 0.05}", "{name: relax_rebar, lr: 0.05, widths: [5]}"]
+)
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path, gradient):
     smoke = ["+experiment=dvae_digits", "smoke=true", f"inference.gradient={gradient}"]
     whole, resumed = whole_and_resumed(make_job, tmp_path, *smoke)

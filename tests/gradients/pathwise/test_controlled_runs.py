@@ -45,23 +45,35 @@ def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, gradient):
         assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
         assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
         once, _ = train(method, model, problem, 3)
-        learnt = [t for t in tensors(whole) if not any(t.shape == o.shape and torch.equal(t, o) for o in tensors(once))]
+        learnt = [
+            t
+            for t in tensors(whole)
+            if not any(t.shape == o.shape and torch.equal(t, o) for o in tensors(once))
+        ]
         assert len(learnt) > 4  # what was resumed moves
 
 
-@pytest.mark.parametrize("gradient", [*LEARNING, {"name": "sticking_the_landing"}, {"name": "taylor_cv"}])
+@pytest.mark.parametrize(
+    "gradient", [*LEARNING, {"name": "sticking_the_landing"}, {"name": "taylor_cv"}]
+)
 def test_a_run_from_the_command_line_has_it(make_job, gradient):
     made = make_job(
-        "+experiment=vae_digits", "smoke=true", f"inference.gradient={gradient['name']}", "inference.n_samples=3"
+        "+experiment=vae_digits",
+        "smoke=true",
+        f"inference.gradient={gradient['name']}",
+        "inference.n_samples=3",
     )
     assert made.inference.gradient.n_samples == 3
 
 
 def test_models_without_known_noise_are_refused_with_what_fits(make_job):
     with pytest.raises(
-        ConfigError, match=r"inference.gradient=amortised_cv needs .*normal_noise.* models that have it: .*vae"
+        ConfigError,
+        match=r"inference.gradient=amortised_cv needs .*normal_noise.* models that have it: .*vae",
     ):
-        make_job("+experiment=vae_digits", "smoke=true", "model=dvae", "inference.gradient=amortised_cv")
+        make_job(
+            "+experiment=vae_digits", "smoke=true", "model=dvae", "inference.gradient=amortised_cv"
+        )
 
 
 def test_control_variates_whose_mean_is_not_known_are_refused_with_what_fits(make_job):
@@ -71,11 +83,22 @@ def test_control_variates_whose_mean_is_not_known_are_refused_with_what_fits(mak
         ("joint_cv", "vae", "global_latent"),
     ):
         with pytest.raises(
-            ConfigError, match=rf"inference.gradient={name} needs {lacking}.*, which model={model} lacks; "
+            ConfigError,
+            match=rf"inference.gradient={name} needs {lacking}.*, which model={model} lacks; ",
         ):
-            make_job("+experiment=vae_digits", "smoke=true", f"model={model}", f"inference.gradient={name}")
+            make_job(
+                "+experiment=vae_digits",
+                "smoke=true",
+                f"model={model}",
+                f"inference.gradient={name}",
+            )
 
 
 def test_tables_of_a_density_are_refused(make_job):
-    made = make_job("dataset=gaussian", "model=target_density", "inference=gaussian_vi", "inference.gradient=joint_cv")
+    made = make_job(
+        "dataset=gaussian",
+        "model=target_density",
+        "inference=gaussian_vi",
+        "inference.gradient=joint_cv",
+    )
     assert made.inference.gradient.name == "joint_cv"

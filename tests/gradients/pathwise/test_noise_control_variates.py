@@ -69,7 +69,9 @@ def flat(gradients):
 
 
 def gradient(name, **changes):
-    return component("gradient", name, **(({"widths": [8]} if name == "amortised_cv" else {}) | changes))
+    return component(
+        "gradient", name, **(({"widths": [8]} if name == "amortised_cv" else {}) | changes)
+    )
 
 
 def trained(estimator, module, batch, steps, seed=0):
@@ -87,7 +89,9 @@ def test_moments_are_those_of_a_normal():
     """E ε^k by Gauss-Hermite quadrature of 20 points, which is exact for k < 40."""
     at, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(20))
     for k in range(1, 9):
-        assert moment(k) == pytest.approx(float((weights * at**k).sum()) / math.sqrt(2 * math.pi), abs=1e-9)
+        assert moment(k) == pytest.approx(
+            float((weights * at**k).sum()) / math.sqrt(2 * math.pi), abs=1e-9
+        )
 
 
 def test_powers_less_their_means():
@@ -104,17 +108,22 @@ def test_the_estimate_is_the_one_printed(n_samples, centred):
     """(4.5) and (4.7) by loops over rows and parameters, with N/B and the KL that rows share, before any update."""
     module, batch = Location(0.05), rows(scale=3.0)
     for unit, factor in (("scale", 3.0), ("one", 1.0)):
-        estimator = gradient("amortised_cv", order=2, n_samples=n_samples, unit=unit, centred=centred)
+        estimator = gradient(
+            "amortised_cv", order=2, n_samples=n_samples, unit=unit, centred=centred
+        )
         state = estimator.init(module, Streams(0))
         noise = module.draw_noise(batch, n_samples, Streams(0).noise)
         plain, _ = whole_gradient(module, batch, noise)
-        r = state.network(batch.x).detach().reshape(5, 4, 4 + centred)  # [B, P, K·D], and d_b, which corrects nothing
+        # [B, P, K·D], and d_b, which corrects nothing
+        r = state.network(batch.x).detach().reshape(5, 4, 4 + centred)
         expected = flat(plain).clone()
         for b in range(5):
             for p in range(4):
                 for s in range(n_samples):
                     e = noise[s, b]
-                    expected[p] -= factor / n_samples * (r[b, p, :2] @ e + r[b, p, 2:4] @ (e**2 - 1))
+                    expected[p] -= (
+                        factor / n_samples * (r[b, p, :2] @ e + r[b, p, 2:4] @ (e**2 - 1))
+                    )
         found, terms, _ = estimator.estimate(module, batch, Streams(0), state)
         assert torch.allclose(flat(found), expected, atol=1e-12)
         assert set(terms) == {"elbo", "kl"}
@@ -147,7 +156,9 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
         found = []
         for e, g in zip(noise, each, strict=True):
             fitted = d + torch.einsum("bpk,bk->bp", c, control_variates(e[None], 1))
-            found.append(torch.autograd.grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten())
+            found.append(
+                torch.autograd.grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten()
+            )
         slopes.append(torch.stack(found))
     plain, centred = slopes
     gap = plain - centred
@@ -164,7 +175,9 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
     each, _, _ = row_gradients(module, batch, noise)
     out = state.network(batch.x).reshape(5, 4, 3)
     h = 3.0 * (out[..., 2] + torch.einsum("bpk,bk->bp", out[..., :2], noise[0]))
-    expected = torch.autograd.grad((h.square() - 2 * each * h).sum(), list(state.network.parameters()))
+    expected = torch.autograd.grad(
+        (h.square() - 2 * each * h).sum(), list(state.network.parameters())
+    )
     estimator.estimate(module, batch, Streams(0), state)
     for p, g in zip(state.network.parameters(), expected, strict=True):
         assert torch.allclose(p.grad, g, rtol=1e-8)
@@ -172,7 +185,11 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
 
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
     """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are compared with below."""
-    module, batch, c = Location(), rows(), torch.randn(5, 4, 4, generator=torch.Generator().manual_seed(1)).double()
+    module, batch, c = (
+        Location(),
+        rows(),
+        torch.randn(5, 4, 4, generator=torch.Generator().manual_seed(1)).double(),
+    )
     a, scale = module.a.detach(), module.s.detach().exp()
     noise = module.draw_noise(batch, 4000, torch.Generator().manual_seed(2))  # [S, B, D]
     pull = batch.x - a - scale * noise
@@ -199,7 +216,9 @@ def test_gradients_of_rows_are_those_of_batches_of_one(make):
     assert torch.allclose(terms["elbo"], told["elbo"])
     for b in range(batch.n_rows):
         value = batch.scale * module.elbo_rows(batch, noise).mean(0)[b]
-        assert torch.allclose(each[b], flat(torch.autograd.grad(value, list(module.parameters()))), atol=1e-10)
+        assert torch.allclose(
+            each[b], flat(torch.autograd.grad(value, list(module.parameters()))), atol=1e-10
+        )
 
 
 # ---- mean and variance -----------------------------------------------------------------------------------------------
@@ -214,7 +233,9 @@ def gaussian_models():
     module, batch = Location(), rows()
     problem = real_rows(n=12)
     guided = ppca(problem, exact_guide=False)
-    guided_exact = flat(torch.autograd.grad(exact_elbo(guided, problem.train.x), list(guided.parameters())))
+    guided_exact = flat(
+        torch.autograd.grad(exact_elbo(guided, problem.train.x), list(guided.parameters()))
+    )
     return [(module, module.exact(batch.x), batch), (guided, guided_exact, problem.train)]
 
 
@@ -235,7 +256,9 @@ def test_no_coefficient_knows_the_noise_that_it_corrects(name):
     module, batch, rng = Location(), rows(), Streams(0)
     estimator = gradient(name, lr=1.0, **({"widths": []} if name == "amortised_cv" else {}))
     state = estimator.init(module, rng)
-    draws = torch.stack([flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(300)])
+    draws = torch.stack(
+        [flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(300)]
+    )
     z = (draws.mean(0) - module.exact(batch.x)) / (draws.std(0) / 300**0.5)
     assert float(z.abs().max()) < 4
 
@@ -245,7 +268,10 @@ def test_no_coefficient_knows_the_noise_that_it_corrects(name):
 @pytest.mark.parametrize("which", [0, 1])
 def test_unbiased_in_many_draws(which, name, changes):
     """10⁵ draws of the noise, ten to a step."""
-    assert largest_z(name, changes | {"lr": 0.05, "n_samples": 10}, *gaussian_models()[which], 10_000) < 4.2
+    assert (
+        largest_z(name, changes | {"lr": 0.05, "n_samples": 10}, *gaussian_models()[which], 10_000)
+        < 4.2
+    )
 
 
 def best_possible(module, batch, draws=4000):
@@ -267,7 +293,9 @@ LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
 def left_of_linear(name, changes, objective, steps, lr=0.03):
     """Variance of the gradient in a, linear in the noise, over its own without a control variate: (N/B)² B e^{2s}, exact."""
     module, batch = Location(), rows(scale=2.0)
-    _, _, draws = trained(gradient(name, objective=objective, lr=lr, **changes), module, batch, steps)
+    _, _, draws = trained(
+        gradient(name, objective=objective, lr=lr, **changes), module, batch, steps
+    )
     return float((draws[-100:, :2].var(0) / (4 * 5 * (2 * module.s).exp().detach())).max())
 
 
@@ -294,11 +322,22 @@ def test_order_two_removes_what_is_quadratic():
 def test_the_moving_average_finds_the_best_coefficient():
     module, batch = Location(), rows(scale=2.0)
     for samples in (1, 2):
-        estimator = gradient("context_free_cv", solver="moving_average", decay=0.998, n_samples=samples)
+        estimator = gradient(
+            "context_free_cv", solver="moving_average", decay=0.998, n_samples=samples
+        )
         state, _, draws = trained(estimator, module, batch, 1000)
-        best = torch.cat([-module.s.exp().diag(), (module.s.exp() * (batch.x - module.a).mean(0)).diag()]).detach()
-        assert torch.allclose(state.coefficient.c, best, atol=0.25)  # Cov[Ĝ, W] Cov[W]⁻¹ in units of N/B
-        assert float(draws[-200:, :2].var(0).sum() / (4 * 5 / samples * (2 * module.s).exp().detach().sum())) < 0.15
+        best = torch.cat(
+            [-module.s.exp().diag(), (module.s.exp() * (batch.x - module.a).mean(0)).diag()]
+        ).detach()
+        # Cov[Ĝ, W] Cov[W]⁻¹ in units of N/B
+        assert torch.allclose(state.coefficient.c, best, atol=0.25)
+        assert (
+            float(
+                draws[-200:, :2].var(0).sum()
+                / (4 * 5 / samples * (2 * module.s).exp().detach().sum())
+            )
+            < 0.15
+        )
 
 
 def test_moments_row_by_row_have_the_same_mean_and_vary_less():
@@ -312,7 +351,12 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
     for _ in range(4000):
         noise = module.draw_noise(batch, 2, rng.noise)
         parts, gradients, _ = row_gradients(module, batch, noise)
-        told = {"unit": 2.0, "w": control_variates(noise, 2), "shared": False, "gradient": flat(gradients)}
+        told = {
+            "unit": 2.0,
+            "w": control_variates(noise, 2),
+            "shared": False,
+            "gradient": flat(gradients),
+        }
         found["rows"].append(by_row.moments(Told(**told, rows=parts, fitted=parts), mean))
         found["sum"].append(by_sum.moments(Told(**told, rows=None, fitted=parts), mean))
     one, other = (torch.stack(values) for values in found.values())
@@ -329,28 +373,33 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
     one = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
     ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, one)]
-    assert ratios[0] == pytest.approx(least / plain, rel=0.2)  # what the best coefficients of each row leave
+    # what the best coefficients of each row leave
+    assert ratios[0] == pytest.approx(least / plain, rel=0.2)
     assert ratios[0] < 0.9 * ratios[1]
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
 def test_rows_that_share_their_noise_have_no_sum_of_variances():
     module, batch = Location(), rows()
-    module.draw_noise = lambda batch, n, generator: torch.randn(n, 1, 2, generator=generator, dtype=F64).expand(
-        -1, 5, -1
-    )
+    module.draw_noise = lambda batch, n, generator: torch.randn(
+        n, 1, 2, generator=generator, dtype=F64
+    ).expand(-1, 5, -1)
     for objective in ("gradient_sum", "partial_gradients"):
-        with pytest.raises(Misfit, match=r"set inference.noise=rows, or objective=squared_difference"):
+        with pytest.raises(
+            Misfit, match=r"set inference.noise=rows, or objective=squared_difference"
+        ):
             trained(gradient("amortised_cv", objective=objective), module, batch, 1)
     trained(gradient("amortised_cv"), module, batch, 1)
 
 
 def test_shared_noise_has_the_covariance_of_its_sum():
     module, batch = Location(), rows()
-    module.draw_noise = lambda batch, n, generator: torch.randn(n, 1, 2, generator=generator, dtype=F64).expand(
-        -1, 5, -1
-    )
-    draws = trained(gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800)[2]
+    module.draw_noise = lambda batch, n, generator: torch.randn(
+        n, 1, 2, generator=generator, dtype=F64
+    ).expand(-1, 5, -1)
+    draws = trained(
+        gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800
+    )[2]
     assert float(draws[-300:, :2].var(0).sum() / (25 * (2 * module.s).exp().detach().sum())) < 0.1
 
 

@@ -39,8 +39,12 @@ def spread_out(q, seed=0):
 def logistic(noise="rows", full=True, n=6, n_inputs=1):
     """Two classes, θ = (β_0, β_1): f_b = log σ(± x_bᵀ θ)."""
     problem = classes(n=n, n_inputs=n_inputs, n_classes=2)
-    model = component("model", "logistic_regression", intercept_scale=1.0).build(problem, Streams(0))
-    q = GlobalGaussian(JointByRows(model, n_inputs + 1, n), torch.zeros(n_inputs + 1, dtype=F64), 0.8, full, noise)
+    model = component("model", "logistic_regression", intercept_scale=1.0).build(
+        problem, Streams(0)
+    )
+    q = GlobalGaussian(
+        JointByRows(model, n_inputs + 1, n), torch.zeros(n_inputs + 1, dtype=F64), 0.8, full, noise
+    )
     return problem, spread_out(q)
 
 
@@ -48,7 +52,9 @@ def regression(noise="rows", full=True):
     """Linear regression: f_b is quadratic in θ."""
     problem = real(n=8, n_inputs=2, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression", noise=0.25).build(problem, Streams(0))
-    q = GlobalGaussian(JointByRows(model, 3, 8), torch.zeros(model.dim, dtype=F64), 0.5, full, noise)
+    q = GlobalGaussian(
+        JointByRows(model, 3, 8), torch.zeros(model.dim, dtype=F64), 0.5, full, noise
+    )
     return problem, spread_out(q, 1)
 
 
@@ -56,7 +62,9 @@ def nodes(dimensions, points=12):
     """Gauss-Hermite points ε [K, D] and weights [K]: exact for polynomials up to degree 2·points − 1."""
     at, weight = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(points))
     grid = torch.cartesian_prod(*[at] * dimensions).reshape(-1, dimensions)
-    products = torch.cartesian_prod(*[weight / weight.sum()] * dimensions).reshape(-1, dimensions).prod(1)
+    products = (
+        torch.cartesian_prod(*[weight / weight.sum()] * dimensions).reshape(-1, dimensions).prod(1)
+    )
     return grid, products
 
 
@@ -86,7 +94,9 @@ def test_what_a_path_has_in_the_mean(full):
     expected = torch.zeros(sum(p.numel() for p in parameters), dtype=F64)
     for e, w in zip(at, weight, strict=True):
         r = a + C[0] @ e
-        found = torch.autograd.grad(path(ends, e[None, None], r[None]), parameters, retain_graph=True)
+        found = torch.autograd.grad(
+            path(ends, e[None, None], r[None]), parameters, retain_graph=True
+        )
         expected += w * flat(found)
     found = torch.autograd.grad(mean_path(ends, a, C), parameters, retain_graph=True)
     assert torch.allclose(flat(found), expected, atol=1e-10)
@@ -112,9 +122,13 @@ def test_derivatives_are_those_of_torch():
             H_s = torch.autograd.functional.hessian(f, theta[s, b])
             assert torch.allclose(d.times(v)[s, b], H_s @ v[s, b], atol=1e-12)
         assert torch.allclose(one.columns(L)[b], H @ L[b], atol=1e-12)
-        assert torch.allclose(one.slope[0, b], torch.autograd.functional.jacobian(f, theta[0, b]), atol=1e-12)
+        assert torch.allclose(
+            one.slope[0, b], torch.autograd.functional.jacobian(f, theta[0, b]), atol=1e-12
+        )
     summed = Derivatives(q, batch, theta[:, :1])  # of all rows at one θ
-    assert torch.allclose(summed.slope[0, 0], sum(Derivatives(q, batch, theta[:1, :1].expand(1, 3, 2)).slope[0]))
+    assert torch.allclose(
+        summed.slope[0, 0], sum(Derivatives(q, batch, theta[:1, :1].expand(1, 3, 2)).slope[0])
+    )
 
 
 def by_hand(q, batch, noise, slopes, full):
@@ -149,7 +163,9 @@ def test_the_taylor_estimate_is_the_one_printed(noise, full):
         return slope + H @ L @ e
 
     expected = flat(plain) - batch.scale * by_hand(q, batch, epsilon, slopes, full)
-    found, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(q, batch, Streams(0), None)
+    found, terms, _ = component("gradient", "taylor_cv", n_samples=2).estimate(
+        q, batch, Streams(0), None
+    )
     assert torch.allclose(flat(found), expected, atol=1e-10)
     assert set(terms) == {"elbo", "kl"}
 
@@ -159,7 +175,9 @@ def test_the_local_estimate_holds_the_slope_for_the_scale():
     problem, q = logistic()
     batch, D = some(problem), 2
     first, _, _ = component("gradient", "taylor_cv").estimate(q, batch, Streams(0), None)
-    local, _, _ = component("gradient", "taylor_cv", scale="local").estimate(q, batch, Streams(0), None)
+    local, _, _ = component("gradient", "taylor_cv", scale="local").estimate(
+        q, batch, Streams(0), None
+    )
     assert torch.allclose(first[0], local[0], atol=1e-12)
     epsilon = q.draw_noise(batch, 1, Streams(0).noise)[0]
     plain, _ = whole_gradient(q, batch, epsilon[None])
@@ -204,7 +222,8 @@ def test_the_surrogate_descends_the_squared_difference():
     state = copy.deepcopy(start)
     estimator.estimate(q, batch, Streams(0), state)
     moved_by = float((state.surrogate.b - start.surrogate.b).detach()[0])
-    with_kl = square(1e-5) - square(-1e-5)  # found holds ∇KL too, which does not move with v: same sign where C does
+    # found holds ∇KL too, which does not move with v: same sign where C does
+    with_kl = square(1e-5) - square(-1e-5)
     assert moved_by == pytest.approx(-1e-3 * np.sign(with_kl), rel=1e-4)
 
 
@@ -216,7 +235,11 @@ def test_the_joint_estimate_is_the_one_printed():
     for rows in ((0, 3), (5, 1)):
         _, _, state = estimator.estimate(q, some(problem, rows), rng, state)
     assert not bool(state.used.known.any())  # the pass goes on
-    state.used, state.h, state.H = copy.deepcopy(state.filled), state.filled.h.sum(0), state.filled.H.sum(0)
+    state.used, state.h, state.H = (
+        copy.deepcopy(state.filled),
+        state.filled.h.sum(0),
+        state.filled.H.sum(0),
+    )
     then = q.mean.detach().clone()
     spread_out(q, 3)
     m, L, batch = q.mean.detach(), q.scale_tril.detach(), some(problem, (3, 4, 0))
@@ -298,7 +321,8 @@ def test_the_surrogate_learns_to_leave_little(full, curvature):
 # ---- mean ------------------------------------------------------------------------------------------------------------
 def largest_z(draws, expected):
     n = len(draws)
-    return float(((draws.mean(0) - expected) / (draws.std(0) / n**0.5 + 1e-9)).abs().max())  # some have no noise left
+    # some have no noise left
+    return float(((draws.mean(0) - expected) / (draws.std(0) / n**0.5 + 1e-9)).abs().max())
 
 
 COMPARED = [("taylor_cv", {}), ("taylor_cv", {"scale": "local"}), ("quadratic_cv", {"lr": 0.3})]
@@ -322,7 +346,9 @@ def of_many(which, name, changes, steps):
         problem = real_rows(n=12)
         module, batch = ppca(problem, exact_guide=False), problem.train
         expected = flat(torch.autograd.grad(exact_elbo(module, batch.x), list(module.parameters())))
-    return largest_z(in_a_row(component("gradient", name, **changes), module, batch, steps), expected)
+    return largest_z(
+        in_a_row(component("gradient", name, **changes), module, batch, steps), expected
+    )
 
 
 @pytest.mark.parametrize(("name", "changes"), COMPARED)
@@ -342,7 +368,11 @@ def test_unbiased_in_many_draws(which, name, changes):
 def shuffled(repeats, steps, seed=0):
     """Estimates at each of the first steps, over fresh tables and fresh orders of 6 rows, two a step."""
     problem, q = logistic("shared")
-    estimator, rng, g = component("gradient", "joint_cv"), Streams(seed), torch.Generator().manual_seed(seed)
+    estimator, rng, g = (
+        component("gradient", "joint_cv"),
+        Streams(seed),
+        torch.Generator().manual_seed(seed),
+    )
     found = []
     start = copy.deepcopy(q.state_dict())
     for _ in range(repeats):
@@ -385,7 +415,9 @@ def test_no_surrogate_knows_the_noise_that_it_corrects():
     problem, q = logistic()
     estimator, rng = component("gradient", "quadratic_cv", lr=1.0), Streams(0)
     state = estimator.init(q, rng)
-    draws = [flat(estimator.estimate(q, problem.train, rng, copy.deepcopy(state))[0]) for _ in range(300)]
+    draws = [
+        flat(estimator.estimate(q, problem.train, rng, copy.deepcopy(state))[0]) for _ in range(300)
+    ]
     assert largest_z(torch.stack(draws), exact(q, problem.train)) < 4
 
 

@@ -26,7 +26,9 @@ def largest_z(spoil=None, scaled=True) -> float:
     for _ in range(DRAWS):
         rows = torch.randperm(20, generator=rng.batches)[:10]
         batch = problem.train.part(rows, 2.0 if scaled else 1.0)
-        gradients, terms, state = estimator.estimate(module, batch, rng, estimator.init(module, rng))
+        gradients, terms, state = estimator.estimate(
+            module, batch, rng, estimator.init(module, rng)
+        )
         assert state is None
         assert set(terms) == {"elbo"}
         found.append(torch.cat([g.flatten() for g in gradients]))
@@ -83,7 +85,9 @@ def test_what_rows_share_is_counted_once():
     class SharedMean(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.m, self.log_s = (torch.nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (0.3, -0.5))
+            self.m, self.log_s = (
+                torch.nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (0.3, -0.5)
+            )
 
         def draw_noise(self, batch, n_samples, generator):
             return torch.randn(n_samples, 1, 1, generator=generator, dtype=torch.float64)

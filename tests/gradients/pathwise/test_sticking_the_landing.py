@@ -21,7 +21,9 @@ def flat(gradients):
 
 def linear_regression(at_posterior: bool, noise="shared"):
     problem = real(n=24, n_tasks=1, missing=0.0)
-    model = component("model", "linear_regression", noise=0.25, prior_scale=2.0).build(problem, Streams(0))
+    model = component("model", "linear_regression", noise=0.25, prior_scale=2.0).build(
+        problem, Streams(0)
+    )
     known = model.coefficients(problem.train)
     L = torch.linalg.cholesky(model.noise * known.covariance)
     q = GlobalGaussian(JointByRows(model), known.m, 1.0, True, noise)
@@ -52,7 +54,11 @@ def test_that_of_a_guide_is_0_where_it_is_the_posterior():
     for seed in range(5):
         for estimator, zero in ((STICKING, True), (reparam, False)):
             gradients, _, _ = estimator.estimate(module, problem.train, Streams(seed), None)
-            of_guide = [g for g, p in zip(gradients, module.parameters(), strict=True) if any(p is q for q in guide)]
+            of_guide = [
+                g
+                for g, p in zip(gradients, module.parameters(), strict=True)
+                if any(p is q for q in guide)
+            ]
             assert (float(flat(of_guide).abs().max()) < 1e-9) == zero
 
 
@@ -60,13 +66,19 @@ def largest_z(steps):
     """Over two Gaussian models, of 50 draws a step."""
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=False)
-    exact = [flat(torch.autograd.grad(exact_elbo(module, problem.train.x), list(module.parameters())))]
+    exact = [
+        flat(torch.autograd.grad(exact_elbo(module, problem.train.x), list(module.parameters())))
+    ]
     labelled, _, q = linear_regression(False)
-    noise = torch.cat([e := torch.randn(10**5, 1, 4, generator=torch.Generator().manual_seed(1)).double(), -e])
+    noise = torch.cat(
+        [e := torch.randn(10**5, 1, 4, generator=torch.Generator().manual_seed(1)).double(), -e]
+    )
     bound = q.elbo_rows(labelled.train, noise.expand(-1, 24, -1)).mean(0).sum() - q.kl()
     exact.append(flat(torch.autograd.grad(bound, list(q.parameters()))))
     worst = []
-    for (one, batch), known in zip(((module, problem.train), (q, labelled.train)), exact, strict=True):
+    for (one, batch), known in zip(
+        ((module, problem.train), (q, labelled.train)), exact, strict=True
+    ):
         rng = Streams(0)
         draws = torch.stack([flat(MORE.estimate(one, batch, rng, None)[0]) for _ in range(steps)])
         worst.append(float(((draws.mean(0) - known) / (draws.std(0) / steps**0.5)).abs().max()))

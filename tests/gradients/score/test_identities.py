@@ -28,7 +28,9 @@ def guide_parameters(module: SmallBernoulli) -> list[Tensor]:
 
 def scores(module: SmallBernoulli, log_q: Tensor) -> Tensor:
     """∇_φ log q of each entry [n] -> [n, P]."""
-    return torch.stack([flat(torch.autograd.grad(v, guide_parameters(module), retain_graph=True)) for v in log_q])
+    return torch.stack(
+        [flat(torch.autograd.grad(v, guide_parameters(module), retain_graph=True)) for v in log_q]
+    )
 
 
 @pytest.fixture
@@ -44,8 +46,12 @@ def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(mod
     def loss(r: Tensor) -> Tensor:
         return 0.5 * ((r * f.square()).sum() - (r * f).sum().square())
 
-    kl = flat(torch.autograd.grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True))
-    after = flat(torch.autograd.grad(loss(log_q.exp().detach()), guide_parameters(module), retain_graph=True))
+    kl = flat(
+        torch.autograd.grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True)
+    )
+    after = flat(
+        torch.autograd.grad(loss(log_q.exp().detach()), guide_parameters(module), retain_graph=True)
+    )
     before = flat(torch.autograd.grad(loss(log_q.exp()), guide_parameters(module)))
     torch.testing.assert_close(after, kl, **EXACT)
     assert float((before - kl).abs().max()) > 0.1
@@ -59,7 +65,9 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
     f, h = draws.f[:, 0], scores(module, draws.log_q[:, 0])  # [S], [S, P]
     printed = ((f[:, None] * h).sum(0) - f.mean() * h.sum(0)) / (S - 1)  # (5.3), (5.10): of KL
     torch.testing.assert_close(guide_part(module, gradients), -printed, **EXACT)
-    left_out = torch.stack([(f[s] - torch.cat([f[:s], f[s + 1 :]]).mean()) * h[s] for s in range(S)]).mean(0)
+    left_out = torch.stack(
+        [(f[s] - torch.cat([f[:s], f[s + 1 :]]).mean()) * h[s] for s in range(S)]
+    ).mean(0)
     torch.testing.assert_close(printed, left_out, **EXACT)
     controlled = (f[:, None] * h).mean(0) - f.mean() * h.mean(0)  # (5.11) with a = f̄
     torch.testing.assert_close(printed, S / (S - 1) * controlled, **EXACT)
@@ -68,9 +76,13 @@ def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate
 
 def test_reinforce_is_5_2_row_by_row(module):
     batch = rows(n=3, scale=2.0)
-    gradients, _, _ = component("gradient", "reinforce", n_samples=S).estimate(module, batch, Streams(0), None)
+    gradients, _, _ = component("gradient", "reinforce", n_samples=S).estimate(
+        module, batch, Streams(0), None
+    )
     draws = sample_guide(module, batch, S, Streams(0).noise)
-    printed = sum((draws.f[:, b, None] * scores(module, draws.log_q[:, b])).mean(0) for b in range(3))
+    printed = sum(
+        (draws.f[:, b, None] * scores(module, draws.log_q[:, b])).mean(0) for b in range(3)
+    )
     torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
 
 
@@ -82,9 +94,15 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
     gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
     draws = sample_guide(module, batch, S, Streams(0).noise)
     f, h = draws.f.sum(1), sum(scores(module, draws.log_q[:, b]) for b in range(3))  # [S], [S, P]
-    printed = (f[:, None] * h).mean(0) if name == "reinforce" else ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
+    printed = (
+        (f[:, None] * h).mean(0)
+        if name == "reinforce"
+        else ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
+    )
     torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
-    by_row, _, _ = component("gradient", name, n_samples=S).estimate(module, batch, Streams(0), None)
+    by_row, _, _ = component("gradient", name, n_samples=S).estimate(
+        module, batch, Streams(0), None
+    )
     for parameter, g, other in zip(module.named_parameters(), gradients, by_row, strict=True):
         if parameter[0] not in module.guide:
             torch.testing.assert_close(g, other, **EXACT)
@@ -117,10 +135,16 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     found = coefficient((X * H).sum(0), H.square().sum(0))
     names = [name for name, _ in module.named_parameters()]
     sizes = [p.numel() for p in module.parameters()]
-    of_guide = torch.cat([part for name, part in zip(names, found.split(sizes), strict=True) if name in module.guide])
+    of_guide = torch.cat(
+        [part for name, part in zip(names, found.split(sizes), strict=True) if name in module.guide]
+    )
     torch.testing.assert_close(of_guide, best, rtol=0, atol=0.3)
     of_model = torch.cat(
-        [part for name, part in zip(names, found.split(sizes), strict=True) if name not in module.guide]
+        [
+            part
+            for name, part in zip(names, found.split(sizes), strict=True)
+            if name not in module.guide
+        ]
     )
     assert bool((of_model == 0).all())
 
@@ -169,7 +193,9 @@ def test_what_vargrad_gains_on_reinforce(module):
     delta = (m.mean(m.A * m.B.square()) - E * B2) / B2  # Cov(A, B²) / Var B, (5.14)
     leading = E * B2 * (2 * delta + E)
     for S in (10**3, 10**6):
-        torch.testing.assert_close(S * m.gain(S), leading, rtol=0, atol=20 / S * float(leading.abs().max()))
+        torch.testing.assert_close(
+            S * m.gain(S), leading, rtol=0, atol=20 / S * float(leading.abs().max())
+        )
     elbo = exact_elbo(module, rows()).detach()
     torch.testing.assert_close(E.squeeze(), -elbo, **EXACT)
     assumed = delta / elbo < 0.5  # (5.15)
@@ -212,7 +238,9 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
     estimator = component("gradient", "reinforce_cv", n_samples=2, decay=0.5)
     rng = Streams(0)
     state = estimator.init(module, rng)
-    plain, _, _ = component("gradient", "reinforce", n_samples=2).estimate(module, batch, Streams(0), None)
+    plain, _, _ = component("gradient", "reinforce", n_samples=2).estimate(
+        module, batch, Streams(0), None
+    )
     first, _, state = estimator.estimate(module, batch, rng, state)
     torch.testing.assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
     draws = sample_guide(module, batch, 2, Streams(0).noise)
@@ -227,11 +255,24 @@ def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
     names = [name for name, _ in module.named_parameters()]
     rng = Streams(0)
     for _ in range(20):
-        gradients, _, _ = component("gradient", "vargrad", n_samples=2).estimate(module, problem.train, rng, None)
-        guide = flat([g for name, g in zip(names, gradients, strict=True) if name.startswith("guide")])
+        gradients, _, _ = component("gradient", "vargrad", n_samples=2).estimate(
+            module, problem.train, rng, None
+        )
+        guide = flat(
+            [g for name, g in zip(names, gradients, strict=True) if name.startswith("guide")]
+        )
         torch.testing.assert_close(guide, torch.zeros_like(guide), rtol=0, atol=1e-9)
-        others, _, _ = component("gradient", "reinforce", n_samples=2).estimate(module, problem.train, rng, None)
-        assert float(flat([g for n, g in zip(names, others, strict=True) if n.startswith("guide")]).abs().max()) > 0.1
+        others, _, _ = component("gradient", "reinforce", n_samples=2).estimate(
+            module, problem.train, rng, None
+        )
+        assert (
+            float(
+                flat([g for n, g in zip(names, others, strict=True) if n.startswith("guide")])
+                .abs()
+                .max()
+            )
+            > 0.1
+        )
 
 
 def test_variances_are_in_the_order_of_the_chapter(module):

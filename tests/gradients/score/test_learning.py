@@ -38,7 +38,9 @@ def test_nvil_corrects_with_what_it_knew_before():
         z = module.sample(batch, 2, rng.noise)
         log_q, log_joint = module.log_q(batch, z), module.log_joint(batch, z)
         signal = ((log_joint - log_q).detach() - known) / scale
-        literal = torch.autograd.grad((signal * log_q + log_joint).mean(0).sum(), list(module.parameters()))
+        literal = torch.autograd.grad(
+            (signal * log_q + log_joint).mean(0).sum(), list(module.parameters())
+        )
         torch.testing.assert_close(flat(gradients), flat(literal), rtol=1e-10, atol=1e-10)
 
 
@@ -98,7 +100,9 @@ def test_a_reference_made_anew_at_every_estimate_is_vargrad():
     estimator = component("gradient", "vargrad_reference", n_samples=3, refresh=1)
     state = estimator.init(SmallBernoulli(seed=5), Streams(0))
     own, _, _ = estimator.estimate(module, batch, Streams(1), state)
-    vargrad, _, _ = component("gradient", "vargrad", n_samples=3).estimate(module, batch, Streams(1), None)
+    vargrad, _, _ = component("gradient", "vargrad", n_samples=3).estimate(
+        module, batch, Streams(1), None
+    )
     torch.testing.assert_close(flat(own), flat(vargrad), rtol=0, atol=0)
 
 
@@ -112,11 +116,15 @@ def test_a_fixed_reference_gives_the_gradient_of_the_log_variance_loss():
     found = []
     for _ in range(200):
         gradients, _, state = estimator.estimate(module, batch, rng, state)
-        found.append(flat([g for name, g in zip(names, gradients, strict=True) if name in module.guide]))
+        found.append(
+            flat([g for name, g in zip(names, gradients, strict=True) if name in module.guide])
+        )
     _, f = log_ratio(module, batch)
     r = log_ratio(other, batch)[0].exp().detach()
     loss = 0.5 * ((r * f.square()).sum(0) - (r * f).sum(0).square()).sum() * batch.scale
-    exact = -flat(torch.autograd.grad(loss, [p for n, p in module.named_parameters() if n in module.guide]))
+    exact = -flat(
+        torch.autograd.grad(loss, [p for n, p in module.named_parameters() if n in module.guide])
+    )
     draws = torch.stack(found)
     assert float(((draws.mean(0) - exact) / (draws.std(0) / 200**0.5)).abs().max()) < 4
 
@@ -163,14 +171,23 @@ def test_inference_killed_and_resumed_from_disk_to_the_bit(name, tmp_path):
             "vargrad is the variance over a row's draws; set inference.n_samples to 2 or more",
         ),
         ("inference.gradient=vargrad_reference", "set inference.n_samples to 2 or more"),
-        ("inference.gradient=vimco", "compares a draw with the row's others; set inference.n_samples to 2 or more"),
-        ("inference.gradient={name: reinforce_cv, coefficient: sampled}", "set inference.n_samples to 2 or more"),
+        (
+            "inference.gradient=vimco",
+            "compares a draw with the row's others; set inference.n_samples to 2 or more",
+        ),
+        (
+            "inference.gradient={name: reinforce_cv, coefficient: sampled}",
+            "set inference.n_samples to 2 or more",
+        ),
         (
             "inference.gradient={name: reinforce_cv, coefficient: oracle}",
             "inference.gradient.extra_samples: coefficient=oracle is what draws them, and needs them; give a number",
         ),
         ("inference.gradient={name: reinforce_cv, extra_samples: 5}", "leave it null"),
-        ("inference.gradient={name: reinforce_cv, coefficient: best}", "not one of running | sampled | oracle"),
+        (
+            "inference.gradient={name: reinforce_cv, coefficient: best}",
+            "not one of running | sampled | oracle",
+        ),
         ("inference.gradient=vargard", "no such gradient, did you mean vargrad?"),
     ],
 )
@@ -189,5 +206,10 @@ def test_gradients_that_need_latents_of_rows_are_refused_where_there_are_none(ma
 
 
 def test_dotted_keys_on_top_of_a_name(make_job):
-    made = make_job(*VAE_DIGITS, "inference.gradient=nvil", "inference.gradient.lr=0.01", "inference.n_samples=2")
+    made = make_job(
+        *VAE_DIGITS,
+        "inference.gradient=nvil",
+        "inference.gradient.lr=0.01",
+        "inference.n_samples=2",
+    )
     assert (made.inference.gradient.lr, made.inference.gradient.n_samples) == (0.01, 2)

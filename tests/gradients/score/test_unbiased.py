@@ -40,13 +40,16 @@ def largest_z(estimator: Gradient, module, batch, exact, estimates=ESTIMATES) ->
         gradients, _, state = estimator.estimate(module, batch, rng, state)
         found.append(flat(gradients))
     draws = torch.stack(found)
-    return float(((draws.mean(0) - exact) / (draws.std(0) / estimates**0.5).clamp_min(1e-12)).abs().max())
+    return float(
+        ((draws.mean(0) - exact) / (draws.std(0) / estimates**0.5).clamp_min(1e-12)).abs().max()
+    )
 
 
 @pytest.mark.parametrize("key", GRADIENTS)
 def test_of_the_enumerated_bernoulli_model(key):
     module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
-    assert largest_z(gradient(key), module, batch, exact_gradient(module, batch)) < 4.2  # of 57 parameters
+    # of 57 parameters
+    assert largest_z(gradient(key), module, batch, exact_gradient(module, batch)) < 4.2
 
 
 @pytest.mark.parametrize("name", ["reinforce", "vargrad"])
@@ -54,11 +57,22 @@ def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
     """Scores of other rows have mean 0; their products with a row's f are noise."""
     module, batch = SmallBernoulli(), rows(n=8, copies=1, scale=0.5)
     exact = exact_gradient(module, batch)
-    assert largest_z(component("gradient", name, n_samples=40, product="batch_sum"), module, batch, exact, 1500) < 4.2
+    assert (
+        largest_z(
+            component("gradient", name, n_samples=40, product="batch_sum"),
+            module,
+            batch,
+            exact,
+            1500,
+        )
+        < 4.2
+    )
     spread = []
     for product in ("per_row", "batch_sum"):
         estimator, rng = component("gradient", name, n_samples=4, product=product), Streams(1)
-        found = torch.stack([flat(estimator.estimate(module, batch, rng, None)[0]) for _ in range(150)])
+        found = torch.stack(
+            [flat(estimator.estimate(module, batch, rng, None)[0]) for _ in range(150)]
+        )
         spread.append(float(found.var(0).sum()))
     assert spread[1] > 3 * spread[0]
 
@@ -75,7 +89,9 @@ def test_of_a_gaussian_model_in_closed_form(key):
     problem = real_rows(n=8)
     module = ppca(problem, exact_guide=False)
     module.generative.log_noise = torch.nn.Parameter(module.generative.log_noise)
-    exact = flat(torch.autograd.grad(exact_elbo_of_ppca(module, problem.train.x), list(module.parameters())))
+    exact = flat(
+        torch.autograd.grad(exact_elbo_of_ppca(module, problem.train.x), list(module.parameters()))
+    )
     estimator = gradient(key, **({"lr": 0.01} if key == "nvil" else {}))
     assert largest_z(estimator, module, problem.train, exact, 400) < 4.2  # of 27 parameters
 
@@ -83,11 +99,14 @@ def test_of_a_gaussian_model_in_closed_form(key):
 @pytest.mark.parametrize("key", [key for key in GRADIENTS if key != "nvil"])
 def test_of_a_gaussian_posterior_that_all_rows_share(key):
     module, batch = line_gaussian(full=False, noise="shared"), line_rows(scale=2.0)
-    assert largest_z(gradient(key), module, batch, line_gradient(module, batch), 800) < 4.0  # of 4 parameters
+    # of 4 parameters
+    assert largest_z(gradient(key), module, batch, line_gradient(module, batch), 800) < 4.0
 
 
 def test_marks():
-    assert all(get("gradient", name).unbiased for name in ("reinforce", "vargrad", "reinforce_cv", "vimco"))
+    assert all(
+        get("gradient", name).unbiased for name in ("reinforce", "vargrad", "reinforce_cv", "vimco")
+    )
     assert not get("gradient", "nvil").unbiased  # as it comes, it scales
     assert not get("gradient", "vargrad_reference").unbiased
     assert {get("gradient", name).bound for name in ("reinforce", "vargrad", "nvil")} == {"elbo"}

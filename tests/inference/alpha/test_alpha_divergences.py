@@ -29,7 +29,9 @@ def ell_of(q, theta, batch):
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])
-@pytest.mark.parametrize("problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"])
+@pytest.mark.parametrize(
+    "problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"]
+)
 def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and factor defined."""
     q = some_q(problem)
@@ -40,7 +42,8 @@ def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
     mu, v, s2 = q.network.theta, (2 * q.log_std).exp(), q.network.prior_std**2
     log_z_q = (0.5 * (2 * math.pi * v).log() + mu**2 / (2 * v)).sum()
     log_z_p = (0.5 * (2 * math.pi * s2).log()).sum()
-    log_factor = (theta * mu / v - 0.5 * theta**2 * (1 / v - 1 / s2)).sum(1) / problem.n  # of q = f̃^N p / Z
+    # of q = f̃^N p / Z
+    log_factor = (theta * mu / v - 0.5 * theta**2 * (1 / v - 1 / s2)).sum(1) / problem.n
     ratio = (ell_of(q, theta, batch) - log_factor[:, None]) * alpha
     expected = log_z_q - log_z_p + problem.n / 10 / alpha * (ratio.logsumexp(0) - math.log(3)).sum()
     torch.testing.assert_close(found, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
@@ -88,7 +91,11 @@ def test_renyi_at_1_follows_mean_field_vi_in_the_mean():
     closed = torch.cat(torch.autograd.grad(elbo, parameters))
     draws = torch.stack(
         [
-            torch.cat(torch.autograd.grad(inference.objective(q, problem.train, generator)["objective"], parameters))
+            torch.cat(
+                torch.autograd.grad(
+                    inference.objective(q, problem.train, generator)["objective"], parameters
+                )
+            )
             for _ in range(1500)
         ]
     )
@@ -102,7 +109,9 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
     y = problem.train.y[:, 0]
     eye = torch.eye(12, dtype=F64)
-    evidence = torch.distributions.MultivariateNormal(torch.zeros_like(y), 0.09 * eye + 0.64 * x @ x.T).log_prob(y)
+    evidence = torch.distributions.MultivariateNormal(
+        torch.zeros_like(y), 0.09 * eye + 0.64 * x @ x.T
+    ).log_prob(y)
     q = some_q(problem, 0.15, LINEAR)
     precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
     q.network.theta.copy_(torch.linalg.solve(precision, x.T @ y / 0.09))
@@ -111,7 +120,11 @@ def test_the_bound_of_renyi_rises_to_the_evidence():
         inference = component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples)
         generator = torch.Generator().manual_seed(3)
         means.append(
-            sum(float(inference.objective(q, problem.train, generator)["objective"]) for _ in range(200)) / 200
+            sum(
+                float(inference.objective(q, problem.train, generator)["objective"])
+                for _ in range(200)
+            )
+            / 200
         )
     assert means[0] < means[1] < means[2]
     assert means[2] == pytest.approx(float(evidence), abs=0.1)
@@ -124,7 +137,9 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
     problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * torch.randn(30, generator=g, dtype=F64)
     spread = {}
     for alpha in (1e-4, 1.0):
-        inference = component("inference", "bb_alpha", alpha=alpha, lr=0.02, n_samples=30, initial_std=0.1)
+        inference = component(
+            "inference", "bb_alpha", alpha=alpha, lr=0.02, n_samples=30, initial_std=0.1
+        )
         spread[alpha] = train(inference, LINEAR, problem, 400)[0].q.log_std.detach().exp()
     x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=F64)], 1)
     precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
@@ -138,7 +153,9 @@ def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
 def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
     problem, model = classes(batch_size=16), component("model", "mlp", **PLAIN)
     plain, _ = train(component("inference", "mc_dropout", lr=0.01), model, problem, 12)
-    alpha, _ = train(component("inference", "mc_dropout_alpha", lr=0.01, n_samples=1), model, problem, 12)
+    alpha, _ = train(
+        component("inference", "mc_dropout_alpha", lr=0.01, n_samples=1), model, problem, 12
+    )
     torch.testing.assert_close(alpha.network.theta, plain.network.theta)
 
 
@@ -173,7 +190,14 @@ def test_refusals():
 def test_resumed_run_is_bit_identical_and_predicts(name, tmp_path):
     problem, model = real(batch_size=8, dtype=torch.float32), component("model", "mlp", **PLAIN)
     inference = component("inference", name, n_samples=3, n_predict=6)
-    whole, parts = train(inference, model, problem, 15)[0], resumed(inference, model, problem, 15, 6, tmp_path)[0]
+    whole, parts = (
+        train(inference, model, problem, 15)[0],
+        resumed(inference, model, problem, 15, 6, tmp_path)[0],
+    )
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
     x = problem.test.x
-    assert inference.posterior(whole).predict(x, torch.Generator().manual_seed(0)).mu.shape == (6, len(x), 2)
+    assert inference.posterior(whole).predict(x, torch.Generator().manual_seed(0)).mu.shape == (
+        6,
+        len(x),
+        2,
+    )

@@ -22,9 +22,13 @@ def full_rank(**changes):
 def test_it_finds_all_covariances_of_a_conjugate_regression():
     g = torch.Generator().manual_seed(0)
     problem = real(n=30, n_tasks=1, missing=0.0)
-    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * torch.randn(30, generator=g, dtype=torch.float64)
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.5 * torch.randn(
+        30, generator=g, dtype=torch.float64
+    )
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
-    inference = full_rank(gradient="sticking_the_landing", lr=0.03, n_samples=20, initial_std=0.1, draws=5)
+    inference = full_rank(
+        gradient="sticking_the_landing", lr=0.03, n_samples=20, initial_std=0.1, draws=5
+    )
     # a gradient without noise where q is exact: what is left is rounding of Adam's steps
     posterior = inference.posterior(train(inference, model, problem, 700)[0])
     x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=torch.float64)], 1)
@@ -68,7 +72,10 @@ def family(P=5, prior=None):
     g = torch.Generator().manual_seed(1)
     std = 0.5 + torch.rand(P, generator=g, dtype=torch.float64) if prior is None else prior
     q = RowScaledGaussian(
-        JointByRows(Independent(std)), torch.randn(P, generator=g, dtype=torch.float64), 0.3, "shared"
+        JointByRows(Independent(std)),
+        torch.randn(P, generator=g, dtype=torch.float64),
+        0.3,
+        "shared",
     )
     with torch.no_grad():
         q.log_std += 0.5 * torch.randn(P, generator=g, dtype=torch.float64)
@@ -83,14 +90,18 @@ def test_factor_draws_density_and_divergence_are_of_one_gaussian():
     for p in range(P):
         for k in range(P):  # L = diag(s) (I + N/√P), entry by entry
             below = s[p] * N[p, k] / P**0.5
-            assert float(L[p, k]) == pytest.approx(float(s[p] if p == k else below if k < p else 0.0))
+            assert float(L[p, k]) == pytest.approx(
+                float(s[p] if p == k else below if k < p else 0.0)
+            )
     noise = torch.randn(7, 2, P, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     theta = q.transform(noise)
     torch.testing.assert_close(theta, q.mean + noise @ L.T)
     exact = torch.distributions.MultivariateNormal(q.mean.detach(), scale_tril=L)
     torch.testing.assert_close(q.log_density(theta), exact.log_prob(theta.detach()))
     torch.testing.assert_close(q.entropy, exact.entropy())
-    torch.testing.assert_close(q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=torch.float64), std.diag()))
+    torch.testing.assert_close(
+        q.kl(), kl_gaussian(q.mean, L, torch.zeros(P, dtype=torch.float64), std.diag())
+    )
 
 
 def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
@@ -99,7 +110,9 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
     with torch.no_grad():
         q.lower.zero_()
     optimizer = Adam(q.parameters(), lr)
-    q.transform(torch.randn(1, 1, P, generator=torch.Generator().manual_seed(3), dtype=torch.float64)).sum().backward()
+    q.transform(
+        torch.randn(1, 1, P, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    ).sum().backward()
     optimizer.step()  # of gradients that are noise alone, every one as long
     rows = q.scale_tril.detach().tril(-1).square().sum(1).sqrt() / q.log_std.detach().exp()
     assert float(rows[1:].max()) <= lr * 1.001  # with entries of L itself: lr √P over the spread
@@ -108,11 +121,13 @@ def test_a_step_of_adam_moves_a_row_by_no_more_than_its_own_spread():
 
 def test_a_network_is_learnt_with_the_defaults():
     problem = real(n=120, n_tasks=1, missing=0.0)
-    y = problem.train.x.sin().sum(1, keepdim=True)  # a function that the first step's noise must not drown
+    # a function that the first step's noise must not drown
+    y = problem.train.x.sin().sum(1, keepdim=True)
     problem.train.y.copy_((y - y.mean()) / y.std())
     model = component("model", "mlp", widths=[30])
     inference = full_rank(draws=50)
     posterior = inference.posterior(train(inference, model, problem, 300)[0])
     with torch.no_grad():
         mean = posterior.predict(problem.train.x, torch.Generator().manual_seed(0)).mean
-    assert float((mean - problem.train.y).square().mean()) < 0.3  # entries of L itself leave above 1
+    # entries of L itself leave above 1
+    assert float((mean - problem.train.y).square().mean()) < 0.3

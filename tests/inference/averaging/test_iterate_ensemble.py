@@ -31,7 +31,9 @@ def iterates(model, problem, steps, chosen):
     return out
 
 
-@pytest.mark.parametrize(("model", "problem"), [(SMALL_VGG, images()), (SMALL_LSTM, texts())], ids=["vgg", "lstm"])
+@pytest.mark.parametrize(
+    ("model", "problem"), [(SMALL_VGG, images()), (SMALL_LSTM, texts())], ids=["vgg", "lstm"]
+)
 def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
     networks = iterates(model, problem, 16, (9, 12, 15))
     state, rng = train(ensemble(), model, problem, 16)
@@ -47,7 +49,11 @@ def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
 def test_real_labels_are_a_mixture_with_each_iterates_own_noise():
     problem = real(batch_size=10)
     networks = iterates(MLP, problem, 13, (9, 12))
-    said = ensemble().posterior(train(ensemble(), MLP, problem, 13)[0]).predict(problem.test.x, torch.Generator())
+    said = (
+        ensemble()
+        .posterior(train(ensemble(), MLP, problem, 13)[0])
+        .predict(problem.test.x, torch.Generator())
+    )
     for k, network in enumerate(networks):
         torch.testing.assert_close(said.mu[k], network(problem.test.x)[..., 0])
         torch.testing.assert_close(said.v[k, 0], network.log_noise.exp())
@@ -70,7 +76,13 @@ def test_some_of_it_and_what_it_is_before_an_iterate_is_kept():
 @pytest.mark.parametrize("model", [SMALL_VGG, SMALL_TRANSFORMER], ids=["vgg", "transformer"])
 def test_resumed_run_is_bit_identical(model, tmp_path):
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = train(ensemble(), model, problem, 17)[0], resumed(ensemble(), model, problem, 17, 10, tmp_path)[0]
+    whole, parts = (
+        train(ensemble(), model, problem, 17)[0],
+        resumed(ensemble(), model, problem, 17, 10, tmp_path)[0],
+    )
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (ensemble().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts))
+    one, other = (
+        ensemble().posterior(s).predict(problem.test.x, torch.Generator()).logits
+        for s in (whole, parts)
+    )
     assert torch.equal(one, other)

@@ -18,7 +18,9 @@ MLP = component("model", "mlp", widths=[4], activation="tanh")
 
 
 def swa(**changes):
-    return component("inference", "swa", **({"burn_in": 6, "every": 3, "lr": 0.1, "collect_lr": 0.02} | changes))
+    return component(
+        "inference", "swa", **({"burn_in": 6, "every": 3, "lr": 0.1, "collect_lr": 0.02} | changes)
+    )
 
 
 def way(model, problem, steps, rates):
@@ -29,7 +31,10 @@ def way(model, problem, steps, rates):
     out = []
     for t, batch in problem.batches("minibatch", rng, 0, steps):
         by_hand.param_groups[0]["lr"] = rates(t - 1)
-        loss = -network.log_prob(network(batch.x, rng.noise), batch).mean() + network.penalty() / problem.n
+        loss = (
+            -network.log_prob(network(batch.x, rng.noise), batch).mean()
+            + network.penalty() / problem.n
+        )
         by_hand.zero_grad()
         loss.backward()
         by_hand.step()
@@ -53,13 +58,17 @@ def test_the_mean_is_that_of_the_points_of_an_annealed_descent(model, problem):
     assert state.n == 3
     torch.testing.assert_close(state.mean, points.mean(0))
     network = swa().posterior(state).network
-    torch.testing.assert_close(torch.cat([p.flatten() for p in network.parameters()]), points.mean(0))
+    torch.testing.assert_close(
+        torch.cat([p.flatten() for p in network.parameters()]), points.mean(0)
+    )
 
 
 def test_the_rate_is_constant_where_no_schedule_is_asked_for():
     problem = real(batch_size=10)
     points = way(MLP, problem, 12, lambda t: 0.1 if t < 6 else 0.02)[[8, 11]]
-    torch.testing.assert_close(train(swa(schedule="constant"), MLP, problem, 12)[0].mean, points.mean(0))
+    torch.testing.assert_close(
+        train(swa(schedule="constant"), MLP, problem, 12)[0].mean, points.mean(0)
+    )
 
 
 def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
@@ -72,7 +81,9 @@ def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
     assert state.network.training
     early = train(swa(), SMALL_LSTM, problem, 5)[0]
     still = copy.deepcopy(early.network).train(False)
-    torch.testing.assert_close(swa().posterior(early).predict(x, rng.evaluation).logits[0], still(x))
+    torch.testing.assert_close(
+        swa().posterior(early).predict(x, rng.evaluation).logits[0], still(x)
+    )
 
 
 def test_batch_normalisation_is_gathered_anew_at_the_mean():
@@ -80,8 +91,12 @@ def test_batch_normalisation_is_gathered_anew_at_the_mean():
     problem = images(n=20)
     state, _ = train(swa(), SMALL_VGG, problem, 16)
     network = swa().posterior(state).network
-    kernel, shown = network.kernels[0], problem.train.x[:16].view(2, 8, 1, 8, 8)  # the last four rows fill no batch
-    h = [F.conv2d((x - network.mean) / network.std, kernel, padding=1).transpose(0, 1).flatten(1) for x in shown]
+    # the last four rows fill no batch
+    kernel, shown = network.kernels[0], problem.train.x[:16].view(2, 8, 1, 8, 8)
+    h = [
+        F.conv2d((x - network.mean) / network.std, kernel, padding=1).transpose(0, 1).flatten(1)
+        for x in shown
+    ]
     mean, variance = network.statistics()[:2]
     torch.testing.assert_close(mean, torch.stack([part.mean(1) for part in h]).mean(0))
     torch.testing.assert_close(variance, torch.stack([part.var(1) for part in h]).mean(0))
@@ -98,17 +113,26 @@ def test_rows_are_shown_in_batches_of_training():
 
 
 def test_a_descent_that_diverges_says_so():
-    with pytest.raises(NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"):
+    with pytest.raises(
+        NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"
+    ):
         train(swa(lr=1e200), MLP, real(), 9)
 
 
-@pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM, SMALL_TRANSFORMER], ids=["vgg", "lstm", "transformer"])
+@pytest.mark.parametrize(
+    "model", [SMALL_VGG, SMALL_LSTM, SMALL_TRANSFORMER], ids=["vgg", "lstm", "transformer"]
+)
 def test_resumed_run_is_bit_identical(model, tmp_path):
     """Averages, buffers of batch normalisation and the stream of dropout among what is kept."""
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = train(swa(), model, problem, 17)[0], resumed(swa(), model, problem, 17, 10, tmp_path)[0]
+    whole, parts = (
+        train(swa(), model, problem, 17)[0],
+        resumed(swa(), model, problem, 17, 10, tmp_path)[0],
+    )
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (swa().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts))
+    one, other = (
+        swa().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts)
+    )
     assert torch.equal(one, other)
 
 
@@ -117,6 +141,9 @@ def test_averaging_lowers_the_loss_of_a_noisy_descent():
     linear = component("model", "mlp", widths=[])
     method = swa(schedule="constant", lr=0.5, collect_lr=0.5, burn_in=60, every=1)
     state, rng = train(method, linear, problem, 200)
-    said = [method.posterior(s).predict(problem.test.x, rng.evaluation) for s in (state, replace(state, n=0))]
+    said = [
+        method.posterior(s).predict(problem.test.x, rng.evaluation)
+        for s in (state, replace(state, n=0))
+    ]
     averaged, last = (float(p.log_prob(problem.test.y).mean()) for p in said)
     assert averaged > last

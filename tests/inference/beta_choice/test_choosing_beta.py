@@ -44,11 +44,15 @@ def online(betas=BETAS, particles=100, **keys):
 
 
 def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
-    y, predicted = np.random.default_rng(0).normal([[[5.0, -40.0]], [[3.0, 8.0]]], 2.0, (2, 2, 9, 2))
+    y, predicted = np.random.default_rng(0).normal(
+        [[[5.0, -40.0]], [[3.0, 8.0]]], 2.0, (2, 2, 9, 2)
+    )
     y[1, 4] = math.nan  # missing
     expected = []
     for own, guess in zip(y, predicted, strict=True):
-        w = [1 / abs(statistics.median(v for v in own[:, j] if not math.isnan(v))) for j in range(2)]
+        w = [
+            1 / abs(statistics.median(v for v in own[:, j] if not math.isnan(v))) for j in range(2)
+        ]
         errors = [
             (w[0] * abs(own[t, 0] - guess[t, 0]) + w[1] * abs(own[t, 1] - guess[t, 1])) / 2
             for t in range(9)
@@ -85,16 +89,22 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
     rng = contaminated()[2]
     states = [[f.init(model, data, rng) for f in inference.filters] for data in (problem, other)]
     for (_, seen), (_, elsewhere) in zip(
-        problem.batches("observation", rng, 0, 60), other.batches("observation", rng, 0, 60), strict=True
+        problem.batches("observation", rng, 0, 60),
+        other.batches("observation", rng, 0, 60),
+        strict=True,
     ):
         for g in reversed(range(4)):
             states[0][g], _ = inference.filters[g].step(states[0][g], seen, rng)
         for g in range(4):
             states[1][g], _ = inference.filters[g].step(states[1][g], elsewhere, rng)
-    losses = torch.stack([predictive_loss(other.observations, s.filtered.so_far().predicted, w) for s in states[1]])
+    losses = torch.stack(
+        [predictive_loss(other.observations, s.filtered.so_far().predicted, w) for s in states[1]]
+    )
     torch.testing.assert_close(found.losses, losses, rtol=0, atol=0)
     assert found.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
-    torch.testing.assert_close(found.mean, states[0][found.chosen].filtered.so_far().mean, rtol=0, atol=0)
+    torch.testing.assert_close(
+        found.mean, states[0][found.chosen].filtered.so_far().mean, rtol=0, atol=0
+    )
     assert found.scores()["beta_selected"].tolist() == [BETAS[found.chosen]] * 4
     assert found.scored_on == "an alternative realisation"
 
@@ -117,7 +127,9 @@ def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_r
 def test_what_cannot_be_simulated_again_is_used_itself_and_said():
     problem, model, rng = contaminated()
     alone = replace(problem, redraw=None)
-    with pytest.warns(Shortfall, match="no other realisation can be simulated; β is chosen on the observations"):
+    with pytest.warns(
+        Shortfall, match="no other realisation can be simulated; β is chosen on the observations"
+    ):
         found = run(select(), model, alone, rng)
     assert found.scored_on == "the observations themselves"
     assert found.losses.isfinite().all()
@@ -132,7 +144,9 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_choice(tmp_path, stop):
         state = inference.init(model, problem, rng)
         for t, batch in problem.batches("observation", rng, 0, stop):
             state, _ = inference.step(state, batch, rng)
-            taken = checkpoint.snapshot(state, rng.state(), {"step": t, "replicate": 0, "signature": "s"})
+            taken = checkpoint.snapshot(
+                state, rng.state(), {"step": t, "replicate": 0, "signature": "s"}
+            )
         checkpoint.save_checkpoint(tmp_path, taken)
         problem, model, rng = contaminated(n_steps=20)
         fresh = inference.init(model, problem, rng)
@@ -144,7 +158,10 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_choice(tmp_path, stop):
         again = inference.posterior(state)
         for name in ("mean", "lower", "predicted", "ess", "log_normaliser"):
             assert torch.equal(vars(again)[name], vars(whole)[name]), name
-        assert all(torch.equal(a, b) for a, b in zip(again.scores().values(), whole.scores().values(), strict=True))
+        assert all(
+            torch.equal(a, b)
+            for a, b in zip(again.scores().values(), whole.scores().values(), strict=True)
+        )
 
 
 def test_after_the_choice_one_filter_goes_on():
@@ -171,7 +188,9 @@ def test_online_choice_looks_back_over_the_window_alone():
         else:
             past = slice(t - window, t)
             w = weights(y[:, past], "inverse_median", "k")
-            best = smallest(torch.stack([predictive_loss(y[:, past], f.predicted[:, past], w) for f in every]))
+            best = smallest(
+                torch.stack([predictive_loss(y[:, past], f.predicted[:, past], w) for f in every])
+            )
         assert torch.equal(found.index[:, t], best)
         for r in range(3):
             for name in ("mean", "variance", "lower", "upper", "predicted", "ess"):
@@ -199,7 +218,9 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
     problem, model, _ = contaminated(replicates=3, n_steps=40)
     exact = run(component("inference", ordinary, particles=200), model, problem, Streams(5))
     for beta in (0.0, 1e-18):
-        found = run(component("inference", robust, particles=200, beta=beta), model, problem, Streams(5))
+        found = run(
+            component("inference", robust, particles=200, beta=beta), model, problem, Streams(5)
+        )
         for name in ("mean", "lower", "upper", "predicted"):
             torch.testing.assert_close(vars(found)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
 
@@ -211,7 +232,10 @@ def test_beta_of_zero_is_the_ordinary_filter(robust):
         ({"betas": [-0.1, 0.1]}, "greater than or equal to 0"),
         ({"betas": [0.1, 0.1]}, r"betas: \[0.1, 0.1\] must increase"),
         ({"betas": [0.1, 1.5]}, "betas: 1.5 is no β of beta_bootstrap_filter"),
-        ({"filter": "bootstrap_filter"}, "filter: bootstrap_filter has no β to choose; use beta_bootstrap_filter"),
+        (
+            {"filter": "bootstrap_filter"},
+            "filter: bootstrap_filter has no β to choose; use beta_bootstrap_filter",
+        ),
     ],
 )
 def test_grids_that_cannot_be_meant(keys, told):
@@ -234,7 +258,9 @@ def test_tables_and_figures(tmp_path):
     assert table.loc[table["chosen"], "beta"].tolist() == [BETAS[found.chosen]]
     assert {"beta", "effective_size"} <= set(problem.draw(found, rng))
     (ax,) = found.figures()["beta"].axes
-    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [found.chosen]
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [
+        found.chosen
+    ]
     live = run(online(window=5), model, problem, rng)
     assert pd.read_csv(live.artefacts(tmp_path)[0]).shape == (20, 5)
     assert len(live.figures()["beta"].axes) == 3

@@ -75,14 +75,22 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
 def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
     """p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x'] in the sum over origins."""
     problem, q = words(n_words=5, seed=3), 0.3
-    known = {"attack": "least_malicious"} if name == "dalvi" else {"variance": 0.0, "candidates": 32}
+    known = (
+        {"attack": "least_malicious"} if name == "dalvi" else {"variance": 0.0, "candidates": 32}
+    )
     aware = posterior(name, problem, changes=2, idle=q, **known)
     every = neighbours((0,) * 5, 5, "insertion")
     sent = {x: least(aware.undefended, x, 2, "insertion") for x in every}
-    found = aware.predict(torch.tensor(every, dtype=torch.float64), torch.Generator()).probs[:, 0, 1]
+    found = aware.predict(torch.tensor(every, dtype=torch.float64), torch.Generator()).probs[
+        :, 0, 1
+    ]
     for b, seen in enumerate(every):
         yes, no = brute(
-            aware.undefended, seen, lambda x, z: (1 - q) * float(sent[x] == z) + q * float(x == z), 2, "insertion"
+            aware.undefended,
+            seen,
+            lambda x, z: (1 - q) * float(sent[x] == z) + q * float(x == z),
+            2,
+            "insertion",
         )
         assert float(found[b]) == pytest.approx(yes / (yes + no), abs=1e-7)
 
@@ -96,7 +104,9 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     goal = known.predict(every, None).probs[:, 0, 1]
     gaps = []
     for variance in (1.0, 0.1, 1e-3, 1e-9, 0.0):
-        aware = posterior("acra", problem, direction=direction, variance=variance, candidates=32, draws=200)
+        aware = posterior(
+            "acra", problem, direction=direction, variance=variance, candidates=32, draws=200
+        )
         found = aware.predict(every, torch.Generator().manual_seed(0)).probs[:, 0, 1]
         gaps.append(float((found - goal).abs().max()))
     assert gaps[0] > 0.05
@@ -105,7 +115,9 @@ def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direct
     mutant = posterior(
         "acra", problem, direction=direction, variance=0.0, changes=1
     )  # another X' is another classifier
-    assert float((mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max()) > 0.05
+    assert (
+        float((mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max()) > 0.05
+    )
 
 
 def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
@@ -134,12 +146,16 @@ def test_few_candidates_lose_little_and_idle_attackers_leave_spam_as_it_is():
     problem = words(n=200, n_words=12, seed=1)
     x = problem.test.x[:30]
     all_, few = (
-        posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(x, torch.Generator().manual_seed(0))
+        posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(
+            x, torch.Generator().manual_seed(0)
+        )
         for m in (79, 16)
     )
     assert float((all_.probs - few.probs).abs().mean()) < 0.02
     idle = posterior("acra", problem, idle=1.0)
-    torch.testing.assert_close(idle.predict(x, torch.Generator()).probs, idle.undefended.predict(x, None).probs)
+    torch.testing.assert_close(
+        idle.predict(x, torch.Generator()).probs, idle.undefended.predict(x, None).probs
+    )
 
 
 def test_attacked_spam_is_recognised_again():
@@ -148,12 +164,17 @@ def test_attacked_spam_is_recognised_again():
     aware = posterior("acra", problem, draws=30, candidates=16)
     attack = component("attacker", "word_insertion", against="undefended")
     tainted = attack.perturb(Attacked(aware), x, y, Streams(0), 2)
-    base = component("attacker", "word_insertion").perturb(Attacked(aware.undefended), x, y, Streams(0), 2)
+    base = component("attacker", "word_insertion").perturb(
+        Attacked(aware.undefended), x, y, Streams(0), 2
+    )
     assert torch.equal(tainted, base)  # the attacker who knows of no defence
 
     def accuracy(classifier):
         return float(
-            (classifier.predict(tainted, torch.Generator().manual_seed(0)).probs[:, 0].argmax(1) == y[:, 0])
+            (
+                classifier.predict(tainted, torch.Generator().manual_seed(0)).probs[:, 0].argmax(1)
+                == y[:, 0]
+            )
             .double()
             .mean()
         )
@@ -169,7 +190,8 @@ def test_interrupted_runs_are_the_same(tmp_path):
         whole, _ = train(method, model, problem, 2)
         again, _ = resumed(method, model, problem, 2, 1, tmp_path / name)
         a, b = (
-            method.posterior(s).predict(problem.test.x, torch.Generator().manual_seed(0)).logits for s in (whole, again)
+            method.posterior(s).predict(problem.test.x, torch.Generator().manual_seed(0)).logits
+            for s in (whole, again)
         )
         assert torch.equal(a, b)
 

@@ -18,7 +18,9 @@ def threatened(attacker="fgsm", dtype=torch.float64, **settings):
 
 
 def defence(**settings):
-    return component("inference", "adversarial_training", **({"optimizer": "sgd", "lr": 0.1} | settings))
+    return component(
+        "inference", "adversarial_training", **({"optimizer": "sgd", "lr": 0.1} | settings)
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -26,7 +28,9 @@ def test_attacks_of_size_zero_are_map(optimizer):
     """Only attacked rows: bit for bit; clean ones and copies of them: the same numbers but for rounding."""
     settings = {"optimizer": optimizer, "lr": 0.05}
     plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0].network.theta
-    alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[0].network.theta
+    alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[
+        0
+    ].network.theta
     half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0].network.theta
     assert torch.equal(alone, plain)
     torch.testing.assert_close(half, plain)
@@ -77,7 +81,9 @@ def test_an_attack_that_may_stop_early_goes_on_while_training():
     )
 
     def loss(x):
-        return -float(network.output_predictive(network(x)[None]).log_prob(problem.train.y).mean().detach())
+        return -float(
+            network.output_predictive(network(x)[None]).log_prob(problem.train.y).mean().detach()
+        )
 
     assert loss(goes_on) > loss(stops)
 
@@ -125,9 +131,18 @@ def test_another_attacker_to_train_against():
     expected = train(defence(train_eps=0.2), MLP, own, 6)[0].network.theta
     moved = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta
     assert torch.equal(moved, expected)
-    assert not torch.equal(moved, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta)
+    assert not torch.equal(
+        moved, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta
+    )
     assert other.attacker.name == "fgsm"
     other.attacker = None  # a defence needs none for an evaluation without
-    assert torch.equal(train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta, moved)
-    with pytest.raises(Misfit, match=r"inference.training_attacker=gaussian_contamination: a defence trains against"):
-        TrainingThreat(other, 0.1, training_attacker=component("attacker", "gaussian_contamination"))
+    assert torch.equal(
+        train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta, moved
+    )
+    with pytest.raises(
+        Misfit,
+        match=r"inference.training_attacker=gaussian_contamination: a defence trains against",
+    ):
+        TrainingThreat(
+            other, 0.1, training_attacker=component("attacker", "gaussian_contamination")
+        )

@@ -25,7 +25,9 @@ def threatened(attacker="fgsm", dtype=F64, **settings):
 
 
 def ara(**settings):
-    return component("inference", "ara_training", **({"chains": 3, "lr": 0.1, "train_eps": 0.2} | settings))
+    return component(
+        "inference", "ara_training", **({"chains": 3, "lr": 0.1, "train_eps": 0.2} | settings)
+    )
 
 
 def slope_of(model, beta, x, y):
@@ -51,9 +53,14 @@ def literal_attack(inference, model, theta, batch, generator):
             for b in range(B):
                 e, at = eps[k * B + b], x[k][b]
                 scale = math.sqrt(2 * e * inference.attack_temperature)
-                at = at - e * slope_of(model, theta[k], at, int(batch.y[b, 0])).sign() + scale * noise[k * B + b]
+                at = (
+                    at
+                    - e * slope_of(model, theta[k], at, int(batch.y[b, 0])).sign()
+                    + scale * noise[k * B + b]
+                )
                 at = torch.minimum(
-                    torch.maximum(at, batch.x[b] - inference.train_eps), batch.x[b] + inference.train_eps
+                    torch.maximum(at, batch.x[b] - inference.train_eps),
+                    batch.x[b] + inference.train_eps,
                 )
                 x[k][b] = at.clamp(0, 1)
     return x
@@ -78,9 +85,13 @@ def test_algorithm_3_2_literally(momentum):
             for b in range(len(batch.x)):
                 for row in (batch.x[b], x[i][b]):  # clean and attacked 1:1
                     f = model.outputs(at[None], row[None])[0, 0, 0]
-                    log_joint = log_joint + batch.scale / 2 * (f[batch.y[b, 0]] - f.exp().sum().log())
+                    log_joint = log_joint + batch.scale / 2 * (
+                        f[batch.y[b, 0]] - f.exp().sum().log()
+                    )
             drift = torch.autograd.grad(log_joint, at)[0]
-            v[i] = momentum * v[i] + eta * drift + math.sqrt(2 * (1 - momentum) * eta * 0.7) * noise[i]
+            v[i] = (
+                momentum * v[i] + eta * drift + math.sqrt(2 * (1 - momentum) * eta * 0.7) * noise[i]
+            )
             theta[i] = theta[i] + v[i]
         state, _ = inference.step(state, batch, rng)
         torch.testing.assert_close(state.theta, torch.stack(theta))
@@ -107,7 +118,9 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     for _, batch in problem.batches("minibatch", rng, 0, 8):
         state, _ = at.step(state, batch, rng)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
-    torch.testing.assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
+    torch.testing.assert_close(
+        followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None]
+    )
     for switch in off.keys() - {"chains"}:
         other = followed(ara(**shared, **off | {switch: True}), start, problem)
         assert float((other - state.network.theta.detach()).abs().max()) > 1e-4, switch
@@ -117,13 +130,20 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
 def test_without_an_attack_it_is_sgld(defender):
     """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, whatever the mixture."""
     problem = threatened()
-    settings = {"momentum": 0.0, "train_eps": 0.0, "temperature": 1.0, "defender_uncertainty": defender}
+    settings = {
+        "momentum": 0.0,
+        "train_eps": 0.0,
+        "temperature": 1.0,
+        "defender_uncertainty": defender,
+    }
     inference = ara(**settings)
     start = inference.init(MLP.build(problem, Streams(3)), problem, Streams(3)).theta
     sgld = component("inference", "sgld", chains=3, step_size=0.1 / problem.n)
     expected = followed(sgld, start, problem)
     for mixture in ("half", "attacked"):
-        torch.testing.assert_close(followed(ara(**settings, mixture=mixture), start, problem), expected)
+        torch.testing.assert_close(
+            followed(ara(**settings, mixture=mixture), start, problem), expected
+        )
     attacked = followed(ara(**settings | {"train_eps": 0.2}), start, problem)
     assert float((attacked - expected).abs().max()) > 1e-3
 
@@ -150,9 +170,9 @@ def test_predictive_is_the_mean_over_Particles():
     state, rng = train(inference, MLP, problem, 3)
     posterior = inference.posterior(state)
     assert posterior.theta.shape == (3, state.model.dim)
-    probs = torch.stack([state.model.outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state.theta]).mean(
-        0
-    )
+    probs = torch.stack(
+        [state.model.outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state.theta]
+    ).mean(0)
     torch.testing.assert_close(posterior.predict(problem.test.x, rng.evaluation).probs, probs)
 
 
@@ -199,7 +219,10 @@ def test_attack_draws():
     assert abs(float(T.mean()) - 5) < 4 * (5 / len(T)) ** 0.5
     assert abs(float(T.var()) - 5) < 0.25
     problem = classes(n=6)
-    victim = Attacked(Particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)), (0.0, 1.0))
+    victim = Attacked(
+        Particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)),
+        (0.0, 1.0),
+    )
     y, steps = problem.test.y.clone(), torch.tensor([3, 3, 0, 1, 1, 1])
     y[1] = -1
     at = langevin(
@@ -231,15 +254,21 @@ def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defen
 
 def test_binary_inputs_are_attacked_by_the_experiments_attacker_alone():
     """Gallego (2021), section 3.6.1: no uncertainty of (3.14) for discrete attacks; sizes count changed words."""
-    problem = dataclasses.replace(classes(n_classes=2), domain="binary", attacker=component("attacker", "word_flip"))
+    problem = dataclasses.replace(
+        classes(n_classes=2), domain="binary", attacker=component("attacker", "word_flip")
+    )
     problem.train = dataclasses.replace(problem.train, x=problem.train.x.round())
     model = MLP.build(problem, Streams(0))
-    with pytest.raises(Misfit, match=r"inference.defender_uncertainty: draws of \(3.14\) are continuous"):
+    with pytest.raises(
+        Misfit, match=r"inference.defender_uncertainty: draws of \(3.14\) are continuous"
+    ):
         ara(train_eps=1.0).init(model, problem, Streams(0))
     with pytest.raises(Misfit, match=r"inference.train_eps: 0.3 is not a number of changed inputs"):
         ara(train_eps=0.3, defender_uncertainty=False).init(model, problem, Streams(0))
     inference = ara(train_eps=2.0, defender_uncertainty=False)
-    attacked = inference.attack(inference.init(model, problem, Streams(0)), problem.train, Streams(1))
+    attacked = inference.attack(
+        inference.init(model, problem, Streams(0)), problem.train, Streams(1)
+    )
     changed = (attacked != problem.train.x).sum(-1)  # [K, B]
     assert int(changed.max()) <= 2
     assert bool((changed[:, problem.train.y[:, 0] == 0] == 0).all())

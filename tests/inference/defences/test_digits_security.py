@@ -13,9 +13,16 @@ DEFENCES = {
 @pytest.mark.slow
 def test_defences_keep_most_of_the_accuracy_and_withstand_pgd(make_job):
     """A quarter of the experiment's steps: both gain 0.1 or more under PGD of size 0.15 and lose 0.07 clean at most."""
-    small = ["steps=500", "eval_every=null", "attacker=pgd", "attacker.steps=10", "attacker.step_size=0.25"]
+    small = [
+        "steps=500",
+        "eval_every=null",
+        "attacker=pgd",
+        "attacker.steps=10",
+        "attacker.step_size=0.25",
+    ]
     results = {
-        name: run(make_job("+experiment=digits_security", *small, *changes))[1] for name, changes in DEFENCES.items()
+        name: run(make_job("+experiment=digits_security", *small, *changes))[1]
+        for name, changes in DEFENCES.items()
     }
     clean = {name: result["accuracy"][0] for name, result in results.items()}
     robust = {name: result["robust_accuracy/eps=0.15"][0] for name, result in results.items()}

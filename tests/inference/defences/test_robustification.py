@@ -19,7 +19,9 @@ LOGISTIC = component("model", "logistic_regression")
 
 def spam(n_words=6, batch_size=20, **attack):
     problem = words(n_words=n_words)
-    problem.attacker = component("attacker", "word_insertion", **{"against": "undefended", **attack})
+    problem.attacker = component(
+        "attacker", "word_insertion", **{"against": "undefended", **attack}
+    )
     problem.batch_size = batch_size
     return problem
 
@@ -66,11 +68,15 @@ def test_both_halves_literally(momentum):
     for t, batch in problem.batches("minibatch", rng, 0, 6):
         labels, scale = batch.y[:, 0].tolist(), batch.scale
         if t <= 3:
-            noise = torch.cat([torch.zeros(1, 7, dtype=F64), torch.randn(K, 7, generator=twin.noise, dtype=F64)])
+            noise = torch.cat(
+                [torch.zeros(1, 7, dtype=F64), torch.randn(K, 7, generator=twin.noise, dtype=F64)]
+            )
             moving = {i: (slope(theta[i], batch.x, labels, scale), noise[i]) for i in range(1 + K)}
         else:
             if attacked is None:
-                attacked = [[least(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)]
+                attacked = [
+                    [least(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)
+                ]
             rows = torch.randint(N, (20,), generator=twin.noise).tolist()
             noise, moving = torch.randn(K, 7, generator=twin.noise, dtype=F64), {}
             for i in range(K):
@@ -78,18 +84,30 @@ def test_both_halves_literally(momentum):
                 gradient = slope(theta[1 + K + i], both, labels + [y[n] for n in rows], scale / 2)
                 moving[1 + K + i] = gradient, noise[i]
         for i, (gradient, e) in moving.items():
-            v[i] = momentum * v[i] + eta * gradient + (2 * (1 - momentum) * eta * method.temperature) ** 0.5 * e
+            v[i] = (
+                momentum * v[i]
+                + eta * gradient
+                + (2 * (1 - momentum) * eta * method.temperature) ** 0.5 * e
+            )
             theta[i] = theta[i] + v[i]
         state, _ = method.step(state, batch, rng)
         torch.testing.assert_close(state.theta, torch.stack(theta), rtol=0, atol=1e-12)
     assert attacked is not None
-    torch.testing.assert_close(state.attacked, torch.stack([torch.stack(rows) for rows in attacked]))
+    torch.testing.assert_close(
+        state.attacked, torch.stack([torch.stack(rows) for rows in attacked])
+    )
 
 
 def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
     problem = spam()
     plain = component(
-        "inference", "ara_training", chains=1, train_eps=0, defender_uncertainty=False, temperature=0.0, lr=0.1
+        "inference",
+        "ara_training",
+        chains=1,
+        train_eps=0,
+        defender_uncertainty=False,
+        temperature=0.0,
+        lr=0.1,
     )
     goal = train(plain, LOGISTIC, problem, 30)[0].theta
     method = robustified(undefended_steps=30)
@@ -102,7 +120,9 @@ def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
 
 
 def accuracy(posterior, x, y):
-    return float((posterior.predict(x, torch.Generator()).probs[:, 0].argmax(1) == y[:, 0]).double().mean())
+    return float(
+        (posterior.predict(x, torch.Generator()).probs[:, 0].argmax(1) == y[:, 0]).double().mean()
+    )
 
 
 def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks_it_does_not():
@@ -113,7 +133,9 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
         method = robustified(**{**settings, "train_eps": train_eps})
         posterior = method.posterior(train(method, LOGISTIC, problem, 600)[0])
         tainted = problem.attacker.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 2)
-        known = problem.attacker.perturb(Attacked(posterior.undefended, problem.bounds), x, y, Streams(0), 2)
+        known = problem.attacker.perturb(
+            Attacked(posterior.undefended, problem.bounds), x, y, Streams(0), 2
+        )
         assert torch.equal(tainted, known)  # aimed at the undefended
         gain = accuracy(posterior, tainted, y) - accuracy(posterior.undefended, tainted, y)
         assert (gain > 0.1) is holds, gain
@@ -130,7 +152,10 @@ def test_interrupted_runs_are_the_same(tmp_path):
 
 def test_a_run_that_ends_before_the_defence_says_so():
     method, problem = robustified(undefended_steps=5), spam()
-    with pytest.warns(Shortfall, match=r"there is no defence yet.*lower inference\.undefended_steps or raise steps"):
+    with pytest.warns(
+        Shortfall,
+        match=r"there is no defence yet.*lower inference\.undefended_steps or raise steps",
+    ):
         method.posterior(train(method, LOGISTIC, problem, 5)[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -140,7 +165,9 @@ def test_a_run_that_ends_before_the_defence_says_so():
 
 def test_what_it_cannot_train_against_is_refused_in_one_line():
     problem = spam()
-    with pytest.raises(Misfit, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"):
+    with pytest.raises(
+        Misfit, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"
+    ):
         train(robustified(train_eps=1.5), LOGISTIC, problem, 1)
     problem.attacker = None
     with pytest.raises(Misfit, match="a defence trains against an evasion attack"):

@@ -15,7 +15,10 @@ RUNS, TIMES, PARTICLES = 60, 300, 500
 def scores(problem, inference, **keys):
     rng = Streams(11)
     model = component("model", "asymmetric_wiener").build(problem, rng)
-    found = problem.score(run(component("inference", inference, particles=PARTICLES, **keys), model, problem, rng), rng)
+    found = problem.score(
+        run(component("inference", inference, particles=PARTICLES, **keys), model, problem, rng),
+        rng,
+    )
     return found["nmse"], found["coverage90"]
 
 

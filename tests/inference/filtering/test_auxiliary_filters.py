@@ -40,7 +40,10 @@ def test_steps_are_algorithm_8_particle_by_particle(beta, stabiliser, prediction
     model, s = LinearGaussianModule(problem.system), problem.system
     keys = {"particles": n, "stabiliser": stabiliser, "predictions": predictions}
     name = "beta_auxiliary_filter" if beta else "auxiliary_filter"
-    inference, rng = component("inference", name, **keys, **({"beta": beta} if beta else {})), Streams(3)
+    inference, rng = (
+        component("inference", name, **keys, **({"beta": beta} if beta else {})),
+        Streams(3),
+    )
     H, A, Sigma = s.H.numpy(), s.A.numpy(), s.Sigma.numpy()
     top = density(np.zeros(2), np.zeros(2), Sigma)  # sup g
     integral = (
@@ -73,7 +76,11 @@ def test_steps_are_algorithm_8_particle_by_particle(beta, stabiliser, prediction
         weights = second / second.sum(1, keepdims=True)
         np.testing.assert_allclose(state.particles.numpy(), x.numpy())
         np.testing.assert_allclose(state.log_w.exp().numpy(), weights, rtol=1e-9)
-        predicted = np.mean(x.numpy() @ H.T, 1) if ahead is None else np.einsum("rn,rnd->rd", w, ahead.numpy() @ H.T)
+        predicted = (
+            np.mean(x.numpy() @ H.T, 1)
+            if ahead is None
+            else np.einsum("rn,rnd->rd", w, ahead.numpy() @ H.T)
+        )
         got = inference.posterior(state)
         np.testing.assert_allclose(got.predicted[:, -1].numpy(), predicted, rtol=1e-9)
         mean = np.einsum("rn,rnd->rd", weights, x.numpy())
@@ -90,15 +97,22 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
     problem = sequence(calm, 4, replicates=3000)
     problem.observations[::2, 2] = NAN  # half of the replicates miss one
     model, keys = LinearGaussianModule(calm), {"stabiliser": stabiliser}
-    got = run(component("inference", "auxiliary_filter", particles=60, **keys), model, problem, Streams(2))
+    got = run(
+        component("inference", "auxiliary_filter", particles=60, **keys), model, problem, Streams(2)
+    )
     exact = run(component("inference", "kalman"), model, problem, Streams(0))
     for half in (slice(0, None, 2), slice(1, None, 2)):
         assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
-    few = sequence(calm, 4, replicates=40)  # a mean of ratios is biased by 1/N, which is not seen with many particles
-    got = run(component("inference", "auxiliary_filter", particles=4000, **keys), model, few, Streams(2))
+    # a mean of ratios is biased by 1/N, which is not seen with many particles
+    few = sequence(calm, 4, replicates=40)
+    got = run(
+        component("inference", "auxiliary_filter", particles=4000, **keys), model, few, Streams(2)
+    )
     exact = run(component("inference", "kalman"), model, few, Streams(0))
     # Without a stabiliser the weights of particles that Ǧ forgets are so large that variances are still too small.
-    for name in ("mean", "variance", "lower", "upper", "predicted") if stabiliser else ("predicted",):
+    for name in (
+        ("mean", "variance", "lower", "upper", "predicted") if stabiliser else ("predicted",)
+    ):
         assert z_score(getattr(got, name), getattr(exact, name)[0]).abs().max() < 4.5, name
 
 
@@ -109,7 +123,10 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
     spread = {}
     for stabiliser in (0.0, 0.05):
         inference = component("inference", "auxiliary_filter", particles=60, stabiliser=stabiliser)
-        ratios = [(run(inference, model, problem, Streams(s)).log_normaliser - exact).exp() for s in (2, 3, 4)]
+        ratios = [
+            (run(inference, model, problem, Streams(s)).log_normaliser - exact).exp()
+            for s in (2, 3, 4)
+        ]
         spread[stabiliser] = max(
             float(ratio.std()) for ratio in ratios
         )  # where there is no variance, the largest tells
@@ -123,7 +140,13 @@ def test_selected_predictions_have_seen_what_they_predict():
     exact = run(component("inference", "kalman"), model, problem, Streams(0)).predicted
     errors = {}
     for predictions in ("honest", "selected"):
-        inference = component("inference", "auxiliary_filter", particles=2000, stabiliser=0.05, predictions=predictions)
+        inference = component(
+            "inference",
+            "auxiliary_filter",
+            particles=2000,
+            stabiliser=0.05,
+            predictions=predictions,
+        )
         got = run(inference, model, problem, Streams(2)).predicted
         errors[predictions] = (got - problem.observations).abs().mean()
         assert (z_score(got, exact[0]).abs().max() < 4.5) == (predictions == "honest")
@@ -135,8 +158,15 @@ def test_beta_to_zero_is_the_auxiliary_filter(beta):
     problem = sequence(system(), 5, replicates=3)
     problem.observations[1, 2] = NAN
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "auxiliary_filter", particles=50), model, problem, Streams(9))
-    zero = run(component("inference", "beta_auxiliary_filter", particles=50, beta=beta), model, problem, Streams(9))
+    exact = run(
+        component("inference", "auxiliary_filter", particles=50), model, problem, Streams(9)
+    )
+    zero = run(
+        component("inference", "beta_auxiliary_filter", particles=50, beta=beta),
+        model,
+        problem,
+        Streams(9),
+    )
     for name in ("mean", "variance", "lower", "upper", "log_normaliser"):
         torch.testing.assert_close(getattr(zero, name), getattr(exact, name), rtol=1e-9, atol=1e-9)
     assert exact.evidence
@@ -144,7 +174,9 @@ def test_beta_to_zero_is_the_auxiliary_filter(beta):
 
 
 def test_what_has_no_bound_needs_no_stabiliser_and_may_have_none():
-    filters = {c: component("inference", "beta_auxiliary_filter", stabiliser=c) for c in (0.0, 0.05)}
+    filters = {
+        c: component("inference", "beta_auxiliary_filter", stabiliser=c) for c in (0.0, 0.05)
+    }
     assert "bounded_observation" not in filters[0.0].required_capabilities("sequence")
     assert filters[0.05].asked_by_keys() == {"bounded_observation": "stabiliser"}
     assert not hasattr(VolatilityModule(0.0, 0.9, 0.2, torch.zeros(1)), "log_observation_bound")

@@ -17,7 +17,9 @@ from runner.execution.rng import Streams
 
 def scalar(sigma2: float) -> LinearGaussianSystem:
     one = torch.ones(1, 1, dtype=torch.float64)
-    return LinearGaussianSystem(one, 0.5 * one, 1.5 * one, sigma2 * one, torch.zeros(1, dtype=torch.float64), one)
+    return LinearGaussianSystem(
+        one, 0.5 * one, 1.5 * one, sigma2 * one, torch.zeros(1, dtype=torch.float64), one
+    )
 
 
 def normal_density(y: torch.Tensor, mean: torch.Tensor, covariance: torch.Tensor) -> torch.Tensor:
@@ -48,18 +50,33 @@ def test_beta_likelihood_is_equation_6_6(beta):
             mean = s.H @ x[i, j]
             everywhere = normal_density(torch.cartesian_prod(grid, grid) + mean, mean, s.Sigma)
             integral = (everywhere ** (beta + 1)).sum() * (grid[1] - grid[0]) ** 2
-            printed = normal_density(y[i], mean, s.Sigma) ** beta / beta - integral / (beta + 1)  # log of eq. (6.6)
-            torch.testing.assert_close(got[i, j] + 1 / beta - 1 / (beta + 1), printed, rtol=1e-8, atol=1e-10)
+            # log of eq. (6.6)
+            printed = normal_density(y[i], mean, s.Sigma) ** beta / beta - integral / (beta + 1)
+            torch.testing.assert_close(
+                got[i, j] + 1 / beta - 1 / (beta + 1), printed, rtol=1e-8, atol=1e-10
+            )
 
 
 def test_beta_to_zero_is_the_bootstrap_filter():
     problem, rng = load("wiener_velocity", replicates=3, n_steps=25)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
-    exact = run(component("inference", "bootstrap_filter", particles=100), model, problem, Streams(9))
-    zero = run(component("inference", "beta_bootstrap_filter", particles=100, beta=0.0), model, problem, Streams(9))
+    exact = run(
+        component("inference", "bootstrap_filter", particles=100), model, problem, Streams(9)
+    )
+    zero = run(
+        component("inference", "beta_bootstrap_filter", particles=100, beta=0.0),
+        model,
+        problem,
+        Streams(9),
+    )
     for name in ("mean", "variance", "lower", "upper", "log_normaliser"):
         assert torch.equal(getattr(zero, name), getattr(exact, name)), name
-    near = run(component("inference", "beta_bootstrap_filter", particles=100, beta=1e-9), model, problem, Streams(9))
+    near = run(
+        component("inference", "beta_bootstrap_filter", particles=100, beta=1e-9),
+        model,
+        problem,
+        Streams(9),
+    )
     torch.testing.assert_close(near.mean, exact.mean, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(near.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
 
@@ -74,15 +91,20 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
     x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
     prior = torch.exp(-0.5 * x**2 / 1.5)  # x_1 ~ N(0, 1 + 0.5)
     g = torch.exp(-0.5 * (2.5 - 1.5 * x) ** 2 / 0.4) / math.sqrt(2 * math.pi * 0.4)
-    w = prior * torch.exp(g**beta / beta)  # eq. (6.5); the integral of (6.6) is the same for every x
+    # eq. (6.5); the integral of (6.6) is the same for every x
+    w = prior * torch.exp(g**beta / beta)
     w = w / w.sum()
     mean = (w * x).sum()
     assert z_score(got.mean[:, 0, 0], mean).abs() < 4
     assert z_score(got.variance[:, 0, 0], (w * (x - mean) ** 2).sum()).abs() < 4
     ordinary = run(
-        component("inference", "bootstrap_filter", particles=2000), LinearGaussianModule(s), problem, Streams(4)
+        component("inference", "bootstrap_filter", particles=2000),
+        LinearGaussianModule(s),
+        problem,
+        Streams(4),
     )
-    assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6  # the likelihood is not its generalisation
+    # the likelihood is not its generalisation
+    assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6
 
 
 def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
@@ -92,7 +114,9 @@ def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
     nmse, coverage = {}, {}
     for name in ("kalman", "bootstrap_filter", "beta_bootstrap_filter"):
         keys = {} if name == "kalman" else {"particles": 400}
-        scores = problem.score(run(component("inference", name, **keys), model, problem, Streams(1)), rng)
+        scores = problem.score(
+            run(component("inference", name, **keys), model, problem, Streams(1)), rng
+        )
         nmse[name], coverage[name] = scores["nmse"].median(), scores["coverage90"].mean()
     assert nmse["beta_bootstrap_filter"] < 0.3 * nmse["bootstrap_filter"]
     assert nmse["bootstrap_filter"] < 0.3 * nmse["kalman"]
@@ -108,7 +132,9 @@ def test_published_picture():
     model = component("model", "linear_gaussian_ssm").build(problem, rng)
     scores = {}
     for name, keys in [("kalman", {}), ("bootstrap_filter", {})]:
-        scores[name] = problem.score(run(component("inference", name, **keys), model, problem, Streams(1)), rng)
+        scores[name] = problem.score(
+            run(component("inference", name, **keys), model, problem, Streams(1)), rng
+        )
     for beta in (0.01, 0.1, 0.2):
         inference = component("inference", "beta_bootstrap_filter", beta=beta)
         scores[beta] = problem.score(run(inference, model, problem, Streams(1)), rng)

@@ -15,12 +15,16 @@ from runner.execution.rng import Streams
 
 
 def kalman_of(problem):
-    return run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
+    return run(
+        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
 
 
 def evidence_ratio(problem, resample_below, spoil=None, particles=40):
     """exp(log Ẑ − log Z) of every replicate; its expectation is 1."""
-    inference = component("inference", "bootstrap_filter", particles=particles, resample_below=resample_below)
+    inference = component(
+        "inference", "bootstrap_filter", particles=particles, resample_below=resample_below
+    )
     got = run(inference, LinearGaussianModule(problem.system), problem, Streams(5), spoil)
     return (got.log_normaliser - kalman_of(problem).log_normaliser).exp()
 
@@ -44,8 +48,13 @@ def test_forgetting_the_weights_biases_the_evidence():
 @pytest.mark.parametrize("resample_below", [0.5, 1.0])
 def test_filtering_distributions_are_those_of_kalman(resample_below):
     problem = sequence(system(), 8, replicates=60)
-    inference = component("inference", "bootstrap_filter", particles=3000, resample_below=resample_below)
-    got, exact = run(inference, LinearGaussianModule(problem.system), problem, Streams(2)), kalman_of(problem)
+    inference = component(
+        "inference", "bootstrap_filter", particles=3000, resample_below=resample_below
+    )
+    got, exact = (
+        run(inference, LinearGaussianModule(problem.system), problem, Streams(2)),
+        kalman_of(problem),
+    )
     for name in ("mean", "variance", "lower", "upper", "predicted"):
         assert z_score(getattr(got, name), getattr(exact, name)[0]).abs().max() < 4.5, name
 
@@ -57,7 +66,10 @@ def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
     if missing:
         problem.observations[1, 1] = float("nan")
     model = LinearGaussianModule(problem.system)
-    inference, rng = component("inference", "bootstrap_filter", particles=30, resample_below=0.0), Streams(3)
+    inference, rng = (
+        component("inference", "bootstrap_filter", particles=30, resample_below=0.0),
+        Streams(3),
+    )
     state = inference.init(model, problem, rng)
     for t, batch in problem.batches("observation", rng, 0, 3):
         before, log_w = state.particles, state.log_w
@@ -85,7 +97,8 @@ def test_impossible_observations_are_named():
     problem.observations[1, 2] = float("inf")  # NaN would be a missing one
     inference = component("inference", "bootstrap_filter", particles=20)
     with pytest.raises(
-        NumericalTrouble, match=r"t = 3 in replicates \[1\], where y = \(inf, inf\).*; raise inference.particles"
+        NumericalTrouble,
+        match=r"t = 3 in replicates \[1\], where y = \(inf, inf\).*; raise inference.particles",
     ):
         run(inference, LinearGaussianModule(problem.system), problem, Streams(0))
 
@@ -114,7 +127,11 @@ def test_scores_before_the_end_are_of_the_times_so_far():
         state, _ = inference.step(state, batch, rng)
     scores = problem.score(inference.posterior(state), rng)
     assert all(torch.isfinite(v).all() for v in scores.values())
-    assert set(problem.draw(inference.posterior(state), rng)) == {"trajectory", "coverage", "effective_size"}
+    assert set(problem.draw(inference.posterior(state), rng)) == {
+        "trajectory",
+        "coverage",
+        "effective_size",
+    }
 
 
 def test_one_replicate_scores_numbers_and_many_score_one_each():
@@ -132,8 +149,12 @@ def test_oracle_without_an_attacker_is_the_gaussian_model_and_with_one_the_liter
     oracle = component("model", "contaminated_ssm")
     plain = component("model", "linear_gaussian_ssm").build(problem, rng)
     x, y = plain.init((2, 7), rng.init), problem.observations[:, 0]
-    torch.testing.assert_close(oracle.build(problem, rng).log_observation(y, x, 1), plain.log_observation(y, x, 1))
-    attacked = problem.attack(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
+    torch.testing.assert_close(
+        oracle.build(problem, rng).log_observation(y, x, 1), plain.log_observation(y, x, 1)
+    )
+    attacked = problem.attack(
+        component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng
+    )
     got = oracle.build(attacked, rng).log_observation(y, x, 1)
     for r in range(2):
         for n in range(7):

@@ -37,7 +37,12 @@ def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int,
     errors = []
     for n, replicates in sizes.items():
         problem = sequence(SCALAR, T, replicates)
-        got = run(component("inference", name, particles=n, **keys), LinearGaussianModule(SCALAR), problem, Streams(n))
+        got = run(
+            component("inference", name, particles=n, **keys),
+            LinearGaussianModule(SCALAR),
+            problem,
+            Streams(n),
+        )
         exact = means_by_quadrature(problem.observations[0, :, 0], beta)
         errors.append(float((got.mean[..., 0] - exact).square().mean().sqrt()))
     return float(np.polyfit(np.log(list(sizes)), np.log(errors), 1)[0])
@@ -45,8 +50,12 @@ def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int,
 
 def test_quadrature_without_beta_is_the_kalman_filter():
     problem = sequence(SCALAR, T, 1)
-    exact = run(component("inference", "kalman"), LinearGaussianModule(SCALAR), problem, Streams(0)).mean[0, :, 0]
-    torch.testing.assert_close(means_by_quadrature(problem.observations[0, :, 0], 0.0), exact, rtol=1e-6, atol=1e-6)
+    exact = run(
+        component("inference", "kalman"), LinearGaussianModule(SCALAR), problem, Streams(0)
+    ).mean[0, :, 0]
+    torch.testing.assert_close(
+        means_by_quadrature(problem.observations[0, :, 0], 0.0), exact, rtol=1e-6, atol=1e-6
+    )
 
 
 FILTERS = [
@@ -59,7 +68,9 @@ FILTERS = [
 
 @pytest.mark.parametrize(("name", "keys", "beta"), FILTERS)
 def test_errors_shrink_with_the_root_of_the_number_of_particles(name, keys, beta):
-    assert slope(name, keys, beta, {100: 400, 1000: 150, 10_000: 40}) == pytest.approx(-0.5, abs=0.06)
+    assert slope(name, keys, beta, {100: 400, 1000: 150, 10_000: 40}) == pytest.approx(
+        -0.5, abs=0.06
+    )
 
 
 @pytest.mark.slow

@@ -54,17 +54,31 @@ def test_on_a_linear_model_it_is_the_kalman_filter(name, apart, opaque):
     problem = gappy(7, 2, apart)
     linear = LinearGaussianModule(problem.system)
     exact = run(component("inference", "kalman"), linear, problem, Streams(0))
-    got = run(component("inference", name), Opaque(problem.system) if opaque else linear, problem, Streams(0))
+    got = run(
+        component("inference", name),
+        Opaque(problem.system) if opaque else linear,
+        problem,
+        Streams(0),
+    )
     for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
         torch.testing.assert_close(vars(got)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
     assert got.evidence is not opaque
 
 
-@pytest.mark.parametrize("keys", [{"alpha": 0.5, "beta": 2.0, "kappa": 0.0}, {"alpha": 1.0, "beta": 0.0, "kappa": 1.0}])
+@pytest.mark.parametrize(
+    "keys", [{"alpha": 0.5, "beta": 2.0, "kappa": 0.0}, {"alpha": 1.0, "beta": 0.0, "kappa": 1.0}]
+)
 def test_other_sigma_points_are_exact_on_a_linear_model_too(keys):
     problem = gappy(7, 2, True)
-    exact = run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
-    got = run(component("inference", "unscented_kalman", **keys), Opaque(problem.system), problem, Streams(0))
+    exact = run(
+        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
+    got = run(
+        component("inference", "unscented_kalman", **keys),
+        Opaque(problem.system),
+        problem,
+        Streams(0),
+    )
     torch.testing.assert_close(got.mean, exact.mean, rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(got.variance, exact.variance, rtol=1e-10, atol=1e-10)
 
@@ -75,7 +89,9 @@ def nonlinear(times: int = 25) -> Sequence:
     x = model.m0 + model.P0[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
     states, seen = [], []
     for t in range(times):
-        x = model.transition_mean(x, t) + model.Q[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
+        x = model.transition_mean(x, t) + model.Q[0].sqrt() * torch.randn(
+            2, 1, generator=g, dtype=torch.float64
+        )
         noise = model.Sigma[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
         states.append(x)
         seen.append(model.observation_mean(x, t) + noise)
@@ -90,7 +106,9 @@ def on_a_grid(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tensor]:
     model, x = Sine(), torch.linspace(-4, 8, 1201, dtype=torch.float64)
 
     def normal(value, mean, variance):
-        return torch.exp(-0.5 * (value - mean).square() / variance) / (2 * math.pi * variance).sqrt()
+        return (
+            torch.exp(-0.5 * (value - mean).square() / variance) / (2 * math.pi * variance).sqrt()
+        )
 
     move = normal(x[:, None], model.transition_mean(x, 0)[None, :], model.Q[0, 0])
     density, out = normal(x, model.m0[0], model.P0[0, 0]), []
@@ -119,14 +137,18 @@ def test_on_a_mildly_nonlinear_model_it_is_near_the_exact_filter(name):
 
 def test_jacobian_is_that_of_differences():
     def f(x):
-        return torch.stack([x[..., 0] * x[..., 1].sin(), x[..., 2].square(), x.sum(-1).exp() / 9, x[..., 0]], -1)
+        return torch.stack(
+            [x[..., 0] * x[..., 1].sin(), x[..., 2].square(), x.sum(-1).exp() / 9, x[..., 0]], -1
+        )
 
     x = torch.tensor([[0.3, -0.4, 0.9], [1.1, 0.2, -0.5]], dtype=torch.float64)
     value, J = tangent(f, x, 4)
     torch.testing.assert_close(value, f(x))
     for j in range(3):
         step = 1e-6 * torch.eye(3, dtype=torch.float64)[j]
-        torch.testing.assert_close(J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8)
+        torch.testing.assert_close(
+            J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8
+        )
 
 
 def test_extended_step_is_algorithm_5_4():
@@ -150,7 +172,9 @@ def test_unscented_step_is_algorithm_5_14():
     got = run(component("inference", "unscented_kalman", **keys), model, problem, Streams(0))
     n = 1
     lam = alpha**2 * (n + kappa) - n
-    wm = torch.tensor([lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))], dtype=torch.float64)
+    wm = torch.tensor(
+        [lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))], dtype=torch.float64
+    )
     wc = wm + torch.tensor([1 - alpha**2 + beta, 0, 0], dtype=torch.float64)
     sign = torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
     m, P = model.m0[0], model.P0[0, 0]
@@ -176,7 +200,9 @@ def test_unscented_mean_and_variance_of_a_square_are_exact():
         x = 0.7 + math.sqrt(spread * 0.5) * torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
         mean = (means * x.square()).sum()
         assert float(mean) == pytest.approx(0.49 + 0.5)
-        assert float((covariances * (x.square() - mean).square()).sum()) == pytest.approx(4 * 0.49 * 0.5 + 2 * 0.25)
+        assert float((covariances * (x.square() - mean).square()).sum()) == pytest.approx(
+            4 * 0.49 * 0.5 + 2 * 0.25
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -220,7 +246,9 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
 def test_bad_settings_are_named():
     problem = gappy(5, 1, False)
     with pytest.raises(Misfit, match=r"inference\.kappa = -3"):
-        component("inference", "unscented_kalman", kappa=-3.0).init(Opaque(system()), problem, Streams(0))
+        component("inference", "unscented_kalman", kappa=-3.0).init(
+            Opaque(system()), problem, Streams(0)
+        )
     other = Sequence("one", None, problem.observations[..., :1], None, ["x"])
     for name in (*NAMES, "kalman", "wolf_filter", "rts_smoother", "extended_rts_smoother"):
         with pytest.raises(Misfit, match="model: observes 2 numbers at a time, dataset=one has 1"):

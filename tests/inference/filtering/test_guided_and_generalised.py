@@ -74,7 +74,9 @@ def test_guided_filters_with_either_proposal_are_the_same():
     ):
         got = run(component("inference", name, **keys, **more), model, problem, Streams(5))
         for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
-            torch.testing.assert_close(getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9)
+            torch.testing.assert_close(
+                getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9
+            )
         assert got.evidence
 
 
@@ -96,13 +98,19 @@ def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_th
     problem, model = sequence(calm, 3, replicates=400), Curved(calm)
     keys = {"particles": 100}
     boot = run(component("inference", "bootstrap_filter", **keys), model, problem, Streams(1))
-    led = run(component("inference", "guided_filter", proposal="linearised", **keys), model, problem, Streams(2))
+    led = run(
+        component("inference", "guided_filter", proposal="linearised", **keys),
+        model,
+        problem,
+        Streams(2),
+    )
     shift = boot.log_normaliser.mean()
     a, b = (boot.log_normaliser - shift).exp(), (led.log_normaliser - shift).exp()
     gap = (a.mean() - b.mean()) / (a.var() / len(a) + b.var() / len(b)).sqrt()
     assert abs(gap) < 4
     assert led.log_normaliser.std() < 0.8 * boot.log_normaliser.std()
-    assert z_score(led.predicted - boot.predicted, 0.0).abs().max() < 5  # its predictions have not seen y_t
+    # its predictions have not seen y_t
+    assert z_score(led.predicted - boot.predicted, 0.0).abs().max() < 5
 
 
 def test_losses_are_their_equations_term_by_term():
@@ -135,7 +143,9 @@ def test_hubers_loss_is_that_of_whitened_residuals_one_by_one(threshold):
     for r in range(2):
         for n in range(40):
             literal = at_zero
-            for value in torch.linalg.solve_triangular(L, (batch.y[r] - model.H @ x[r, n])[:, None], upper=False)[:, 0]:
+            for value in torch.linalg.solve_triangular(
+                L, (batch.y[r] - model.H @ x[r, n])[:, None], upper=False
+            )[:, 0]:
                 size = abs(float(value))
                 literal -= size**2 / 2 if size <= threshold else threshold * size - threshold**2 / 2
             assert float(got[r, n]) == pytest.approx(literal, rel=1e-10)
@@ -152,13 +162,19 @@ def test_bound_of_beta_is_reached_at_the_mode():
         torch.testing.assert_close(log_beta_likelihood(model, mode, x, beta)[:, 0].max(), bound)
 
 
-@pytest.mark.parametrize(("loss", "size"), [("beta", 0.0), ("gamma", 0.0), ("beta", 1e-13), ("gamma", 1e-13)])
+@pytest.mark.parametrize(
+    ("loss", "size"), [("beta", 0.0), ("gamma", 0.0), ("beta", 1e-13), ("gamma", 1e-13)]
+)
 def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
     problem = sequence(system(), 6, replicates=3)
     problem.observations[1, 2] = NAN
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "bootstrap_filter", particles=70), model, problem, Streams(9))
-    inference = component("inference", "generalised_filter", particles=70, loss=loss, **{loss: size})
+    exact = run(
+        component("inference", "bootstrap_filter", particles=70), model, problem, Streams(9)
+    )
+    inference = component(
+        "inference", "generalised_filter", particles=70, loss=loss, **{loss: size}
+    )
     got = run(inference, model, problem, Streams(9))
     for field in ("mean", "variance", "lower", "upper", "log_normaliser"):
         torch.testing.assert_close(getattr(got, field), getattr(exact, field), rtol=1e-9, atol=1e-9)
@@ -168,8 +184,18 @@ def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
 def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
     problem = sequence(system(), 6, replicates=3)
     model = LinearGaussianModule(problem.system)
-    exact = run(component("inference", "beta_bootstrap_filter", particles=70, beta=0.3), model, problem, Streams(9))
-    got = run(component("inference", "generalised_filter", particles=70, beta=0.3), model, problem, Streams(9))
+    exact = run(
+        component("inference", "beta_bootstrap_filter", particles=70, beta=0.3),
+        model,
+        problem,
+        Streams(9),
+    )
+    got = run(
+        component("inference", "generalised_filter", particles=70, beta=0.3),
+        model,
+        problem,
+        Streams(9),
+    )
     assert torch.equal(got.mean, exact.mean)
     assert torch.equal(got.log_normaliser, exact.log_normaliser)
 
@@ -183,7 +209,14 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal)
     s = replace(system(), A=ONE, Q=0.5 * ONE, H=ONE, Sigma=ONE, m0=ONE[0] * 0, P0=ONE)
     problem, model = sequence(s, 1, replicates=80), LinearGaussianModule(s)
     problem.observations[:] = 2.0
-    keys = {"particles": 4000, "loss": loss, "proposal": proposal, "beta": 0.5, "gamma": 0.5, "threshold": 0.8}
+    keys = {
+        "particles": 4000,
+        "loss": loss,
+        "proposal": proposal,
+        "beta": 0.5,
+        "gamma": 0.5,
+        "threshold": 0.8,
+    }
     got = run(component("inference", "generalised_filter", **keys), model, problem, Streams(4))
     x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
     g, r = torch.exp(-0.5 * (2.0 - x) ** 2) / math.sqrt(2 * math.pi), (2.0 - x).abs()
@@ -214,12 +247,18 @@ def test_sizes_below_zero_are_refused_by_name():
 
 def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
-    attacked = problem.attack(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
+    attacked = problem.attack(
+        component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng
+    )
     for data in (problem, attacked):
         oracle = component("inference", "oracle", particles=200)
-        got = run(oracle, component("model", "linear_gaussian_ssm").build(data, rng), data, Streams(1))
+        got = run(
+            oracle, component("model", "linear_gaussian_ssm").build(data, rng), data, Streams(1)
+        )
         model = component("model", "contaminated_ssm").build(data, rng)
-        exact = run(component("inference", "bootstrap_filter", particles=200), model, data, Streams(1))
+        exact = run(
+            component("inference", "bootstrap_filter", particles=200), model, data, Streams(1)
+        )
         torch.testing.assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
         torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
 
@@ -227,7 +266,13 @@ def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
 def test_oracle_weighs_by_the_density_of_t_mixtures():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
     attacker = component(
-        "attacker", "student_t_outliers", probability=0.3, df=1.0, scale=20.0, mode="replace", shared=False
+        "attacker",
+        "student_t_outliers",
+        probability=0.3,
+        df=1.0,
+        scale=20.0,
+        mode="replace",
+        shared=False,
     )
     attacked = problem.attack(attacker, rng)
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
@@ -239,7 +284,9 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
     for r in range(2):
         for n in range(10):
             gap = y[r] - model.H @ x[r, n]
-            clean = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=torch.float64), model.Sigma)
+            clean = torch.distributions.MultivariateNormal(
+                torch.zeros(2, dtype=torch.float64), model.Sigma
+            )
             literal = (0.7 * clean.log_prob(gap).exp() + 0.3 * t.log_prob(gap).sum().exp()).log()
             torch.testing.assert_close(got[r, n], literal)
 
@@ -274,19 +321,24 @@ def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
     ess = {}
     for proposal in ("transition", "optimal", "linearised"):
         for loss in ("kl", "beta", "gamma", "huber"):
-            inference = component("inference", "generalised_filter", particles=500, proposal=proposal, loss=loss)
+            inference = component(
+                "inference", "generalised_filter", particles=500, proposal=proposal, loss=loss
+            )
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 ess[proposal, loss] = run(inference, model, problem, Streams(3)).ess[:, 2]
             expected = [] if "transition" in proposal or loss == "kl" else [Doubtful]
             assert [w.category for w in told] == expected
             if told:
-                assert f"inference.proposal={proposal} follows an outlier that inference.loss={loss}" in str(
-                    told[0].message
+                assert (
+                    f"inference.proposal={proposal} follows an outlier that inference.loss={loss}"
+                    in str(told[0].message)
                 )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        mild = component("inference", "generalised_filter", proposal="optimal", loss="beta", beta=0.0)
+        mild = component(
+            "inference", "generalised_filter", proposal="optimal", loss="beta", beta=0.0
+        )
         mild.init(model, problem, Streams(0))
     for proposal in ("optimal", "linearised"):
         for loss in ("beta", "gamma"):
@@ -314,7 +366,9 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     """Σ [K, dy, dy] of unknown scales, as filters inside particle MCMC and SMC² meet it."""
     problem, rng = load("wiener_velocity", replicates=1, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
-    built = component("model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=None)).build(problem, rng)
+    built = component(
+        "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=None)
+    ).build(problem, rng)
     theta = torch.tensor([[-0.5], [0.0], [0.9]], dtype=torch.float64)
     g = torch.Generator().manual_seed(1)
     x = problem.states[:, 4:5] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
@@ -326,7 +380,9 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
             return log_huber_likelihood(model, batch, some, 1.3)
         if name in ("joint", "product"):
             return log_student_t(model, batch, some, 2.0, name == "joint", None)
-        attacked = problem.attack(component("attacker", name, probability=0.3, **LAWS[name]), Streams(0))
+        attacked = problem.attack(
+            component("attacker", name, probability=0.3, **LAWS[name]), Streams(0)
+        )
         several = replace(attacked, observations=attacked.observations.expand(len(some), -1, -1))
         state = component("inference", "oracle", particles=7).init(model, several, Streams(0))
         return state.model.log_observation(batch.y, some, 5)
@@ -341,7 +397,9 @@ def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
     """The linearised proposal is the optimal one where h is linear, with Q and Σ of each set too."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
-    built = component("model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)).build(problem, rng)
+    built = component(
+        "model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)
+    ).build(problem, rng)
     at = built.at(torch.tensor([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]], dtype=torch.float64))
     g = torch.Generator().manual_seed(1)
     before = problem.states[:, 3:4] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)

@@ -49,9 +49,13 @@ def test_filter_is_the_conditioned_joint_gaussian():
         variance = (cov_x[state, state] - gain @ cross[state, seen].T).diagonal()
         torch.testing.assert_close(got.mean[1, t], mean, rtol=1e-9, atol=1e-10)
         torch.testing.assert_close(got.variance[0, t], variance, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(got.upper[0, t], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(
+            got.upper[0, t], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6
+        )
         past = slice(0, t * dy)
-        before = mean_x[state] + cross[state, past] @ torch.linalg.solve(cov_y[past, past], y[past] - mean_y[past])
+        before = mean_x[state] + cross[state, past] @ torch.linalg.solve(
+            cov_y[past, past], y[past] - mean_y[past]
+        )
         torch.testing.assert_close(got.predicted[0, t], s.H @ before, rtol=1e-9, atol=1e-10)
     evidence = torch.distributions.MultivariateNormal(mean_y, cov_y).log_prob(y)
     torch.testing.assert_close(got.log_normaliser, evidence.expand(2), rtol=1e-10, atol=1e-9)
@@ -66,7 +70,9 @@ def test_errors_on_clean_data_have_the_variance_the_filter_says():
         got = run(kalman, model.build(problem, rng), problem, rng)
         error = got.mean[0, -1] - problem.states[0, -1]
         squares.append(error.square() / got.variance[0, -1])
-        covered.append(((got.lower <= problem.states) & (problem.states <= got.upper)).double().mean())
+        covered.append(
+            ((got.lower <= problem.states) & (problem.states <= got.upper)).double().mean()
+        )
     assert z_score(torch.stack(squares), 1.0).abs().max() < 4
     assert abs(z_score(torch.stack(covered), 0.9)) < 4
 
@@ -84,7 +90,10 @@ def test_contamination_breaks_its_calibration():
 def test_scores_are_the_literal_formulas():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=40)
     got = run(
-        component("inference", "kalman"), component("model", "linear_gaussian_ssm").build(problem, rng), problem, rng
+        component("inference", "kalman"),
+        component("model", "linear_gaussian_ssm").build(problem, rng),
+        problem,
+        rng,
     )
     scores = problem.score(got, rng)
     for r in range(2):
@@ -99,7 +108,10 @@ def test_scores_are_the_literal_formulas():
             nmse.append(above / below)
             inside.append(hits / 40)
         for j in range(2):  # eq. (D.8)
-            absolute[j] = sorted(abs(float(got.predicted[r, t, j] - problem.observations[r, t, j])) for t in range(40))
+            absolute[j] = sorted(
+                abs(float(got.predicted[r, t, j] - problem.observations[r, t, j]))
+                for t in range(40)
+            )
         medae = [(a[19] + a[20]) / 2 for a in absolute]
         assert math.isclose(scores["nmse"][r], sum(nmse) / 4, rel_tol=1e-10)
         assert math.isclose(scores["nmse_median"][r], sum(sorted(nmse)[1:3]) / 2, rel_tol=1e-10)

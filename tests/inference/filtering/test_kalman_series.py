@@ -20,7 +20,9 @@ def compared(model, problem):
     variance = variance if variance.dim() == 3 else variance.unsqueeze(1).expand_as(whole.mean)
     torch.testing.assert_close(variance.transpose(0, 1), steps.variance, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-8)
-    torch.testing.assert_close(whole.predicted.transpose(0, 1), steps.predicted, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(
+        whole.predicted.transpose(0, 1), steps.predicted, rtol=1e-10, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -49,14 +51,17 @@ def test_doubling_holds_where_coordinates_differ_by_many_decades(smoothness):
     steps = run(component("inference", "kalman"), model, problem, rng)
     whole = filter_series(model, problem.observations)
     scale = steps.variance.amax((0, 1)).sqrt()
-    torch.testing.assert_close(whole.mean.transpose(0, 1) / scale, steps.mean / scale, rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        whole.mean.transpose(0, 1) / scale, steps.mean / scale, rtol=0, atol=1e-9
+    )
     torch.testing.assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-9)
 
 
 def test_a_covariance_that_never_settles_grows_as_it_should():
     s = system()
     A = torch.eye(3, dtype=torch.float64)
-    H = torch.tensor([[1.0, 0, 0], [0, 1.0, 0]], dtype=torch.float64)  # the third is a random walk that nothing sees
+    # the third is a random walk that nothing sees
+    H = torch.tensor([[1.0, 0, 0], [0, 1.0, 0]], dtype=torch.float64)
     drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
     problem = sequence(drifting, 150, 1)
     compared(LinearGaussianModule(drifting), problem)

@@ -41,7 +41,11 @@ def conditioned(problem, r: int):
             spread[(t - 1) * dx : t * dx, (u - 1) * dx : u * dx] = shared
     mean = torch.cat([blocks[t] @ s.m0 for t in range(1, T + 1)])
     H = torch.block_diag(*[s.H] * T)
-    cov_y, cross, mean_y = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T), spread @ H.T, H @ mean
+    cov_y, cross, mean_y = (
+        H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T),
+        spread @ H.T,
+        H @ mean,
+    )
     y, there = problem.observations[r].flatten(), (~problem.missing[r]).repeat_interleave(dy)
     means, variances = [], []
     for t in range(T):
@@ -56,7 +60,9 @@ def conditioned(problem, r: int):
 @pytest.mark.parametrize("apart", [False, True])
 def test_kalman_is_the_joint_gaussian_conditioned_on_what_was_seen(apart):
     problem = gappy(apart)
-    got = run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
+    got = run(
+        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
     for r in range(3):
         mean, variance, evidence = conditioned(problem, r)
         torch.testing.assert_close(got.mean[r], mean, rtol=1e-9, atol=1e-10)
@@ -67,7 +73,9 @@ def test_kalman_is_the_joint_gaussian_conditioned_on_what_was_seen(apart):
 def test_covariances_are_shared_only_where_the_same_is_missing():
     for apart, dim in ((False, 2), (True, 3)):
         problem = gappy(apart)
-        state = component("inference", "kalman").init(LinearGaussianModule(problem.system), problem, Streams(0))
+        state = component("inference", "kalman").init(
+            LinearGaussianModule(problem.system), problem, Streams(0)
+        )
         assert state.P.dim() == dim
 
 
@@ -76,9 +84,13 @@ def test_particle_filters_agree_with_kalman(name):
     problem = sequence(system(), T, 400)
     problem.observations[:, 2] = math.nan
     problem.observations[::2, 4] = math.nan  # half of the replicates miss one more
-    inference = component("inference", name, particles=400, **({"beta": 0.0} if name.startswith("beta") else {}))
+    inference = component(
+        "inference", name, particles=400, **({"beta": 0.0} if name.startswith("beta") else {})
+    )
     model = LinearGaussianModule(problem.system)
-    got, exact = (run(i, model, problem, Streams(3)) for i in (inference, component("inference", "kalman")))
+    got, exact = (
+        run(i, model, problem, Streams(3)) for i in (inference, component("inference", "kalman"))
+    )
     for half in (slice(0, None, 2), slice(1, None, 2)):
         assert z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0).abs() < 4
         assert z_score((got.mean - exact.mean)[half, -1], 0.0).abs().max() < 4.5
@@ -99,7 +111,9 @@ def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
 def test_nothing_seen_is_the_prior():
     problem = sequence(system(), T, 2)
     problem.observations[:] = math.nan
-    got = run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
+    got = run(
+        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
     assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=torch.float64))
     s = problem.system
     P = s.A @ s.P0 @ s.A.T + s.Q
@@ -113,7 +127,12 @@ def test_a_model_is_never_asked_about_what_is_missing():
             return super().log_observation(y, x, t)
 
     problem = gappy(apart=True)
-    got = run(component("inference", "bootstrap_filter", particles=30), Picky(problem.system), problem, Streams(0))
+    got = run(
+        component("inference", "bootstrap_filter", particles=30),
+        Picky(problem.system),
+        problem,
+        Streams(0),
+    )
     assert torch.isfinite(got.mean).all()
 
 
@@ -148,7 +167,9 @@ def test_without_the_truth_only_predictions_are_scored():
 
 def test_what_is_missing_is_not_corrupted():
     problem, rng = load("local_level", replicates=3, n_steps=60, missing=0.3)
-    attacked = problem.attack(component("attacker", "gaussian_contamination", probability=0.5, sd=9.0), rng)
+    attacked = problem.attack(
+        component("attacker", "gaussian_contamination", probability=0.5, sd=9.0), rng
+    )
     assert attacked.is_corrupted.any()
     assert not (attacked.is_corrupted & attacked.missing).any()
     assert torch.equal(attacked.missing, problem.missing)

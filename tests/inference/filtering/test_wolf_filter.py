@@ -56,7 +56,9 @@ def test_update_is_the_weighted_one_in_its_precision_form(weight):
         torch.testing.assert_close(got.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
         # log ∫ N(y | Hx, Σ)^w² N(x | m⁻, P⁻) dx by completing the square at the new mean
         prior = torch.distributions.MultivariateNormal(before, P_before).log_prob(m)
-        seen = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(problem.observations[0, t])
+        seen = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(
+            problem.observations[0, t]
+        )
         after = torch.distributions.MultivariateNormal(m, 0.5 * (P + P.T)).log_prob(m)
         log_normaliser += float(prior + w2 * seen - after)
     assert float(got.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
@@ -87,7 +89,9 @@ def test_it_follows_a_contaminated_track_that_the_kalman_filter_loses():
     attacked = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
     nmse = {
-        name: attacked.score(run(component("inference", name), model, attacked, rng), rng)["nmse"].median()
+        name: attacked.score(run(component("inference", name), model, attacked, rng), rng)[
+            "nmse"
+        ].median()
         for name in ("kalman", "wolf_filter")
     }
     assert nmse["wolf_filter"] < 0.1 * nmse["kalman"]

@@ -26,7 +26,8 @@ def measured(data: dict, name: str, steps: int = 2, numbers=NUMBERS, **model):
 
 
 @pytest.mark.parametrize(
-    ("name", "keys"), [("matern_regression", {"shape": "matern52"}), ("linear_regression", {"noise": 0.01})]
+    ("name", "keys"),
+    [("matern_regression", {"shape": "matern52"}), ("linear_regression", {"noise": 0.01})],
 )
 def test_smoothers_are_posteriors(name, keys):
     problem, rng = load("smooth_function", n_train=12, n_test=5)
@@ -51,7 +52,9 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
     g = torch.Generator().manual_seed(0)
     y = f0 + 0.1 * torch.randn(4000, n, generator=g, dtype=torch.float64)
     errors = ((y @ S.T - f0) ** 2).mean(1)
-    assert abs(float(errors.mean()) - found.smoothed[1].expected) < 4 * float(errors.std()) / 4000**0.5
+    assert (
+        abs(float(errors.mean()) - found.smoothed[1].expected) < 4 * float(errors.std()) / 4000**0.5
+    )
     root = torch.linalg.cholesky(0.01 * 0.5 * (S + S.T) + 1e-12 * torch.eye(n, dtype=S.dtype))
     f = S @ y[0] + torch.randn(20_000, n, generator=g, dtype=torch.float64) @ root.T
     literal = (f - f0).square().mean(1)
@@ -97,7 +100,9 @@ def test_functions_have_the_norm_and_coefficients_that_they_say():
     x = problem.train.x
     f = problem.f0(x)
     assert float(f.square().mean()) == pytest.approx(4.0, rel=1e-6)
-    c = torch.stack([(f * math.sqrt(2) * torch.cos(math.pi * j * x[:, 0])).mean() for j in (1, 2, 5)]).abs()
+    c = torch.stack(
+        [(f * math.sqrt(2) * torch.cos(math.pi * j * x[:, 0])).mean() for j in (1, 2, 5)]
+    ).abs()
     torch.testing.assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
     line, _ = load("smooth_function", smoothness="line", scale=2.0, n_train=4000)
     assert float(line.f0(x).square().mean()) == pytest.approx(4.0, rel=1e-6)

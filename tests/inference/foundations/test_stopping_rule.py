@@ -35,7 +35,9 @@ def test_p_values_and_intervals_literally():
         above, below = binomial_tail(n, k, 0.4), 1 - binomial_tail(n, k + 1, 0.4)
         at = np.array(n), np.array(k)
         assert float(rules.tail_probability(*at, 0.4, "greater")) == pytest.approx(above)
-        assert float(rules.tail_probability(*at, 0.4, "two_sided")) == pytest.approx(min(1.0, 2 * min(above, below)))
+        assert float(rules.tail_probability(*at, 0.4, "two_sided")) == pytest.approx(
+            min(1.0, 2 * min(above, below))
+        )
         low, high = (float(end) for end in rules.confidence_interval(*at, 0.9))
         assert low == 0 if k == 0 else binomial_tail(n, k, low) == pytest.approx(0.05)
         assert high == 1 if k == n else 1 - binomial_tail(n, k + 1, high) == pytest.approx(0.05)
@@ -49,7 +51,8 @@ def test_one_posterior_and_two_p_values():
     assert round(found.p_values["negative_binomial"], 4) == 0.0327
     assert found.beta == (10.0, 4.0)  # whatever made the tossing end
     assert found.posterior_null == pytest.approx(binomial_tail(13, 10, 0.5))  # P(Beta(10, 4) ≤ ½)
-    likelihoods = [math.comb(12, 9), math.comb(11, 9)]  # of θ⁹(1 − θ)³ under either, a constant each
+    # of θ⁹(1 − θ)³ under either, a constant each
+    likelihoods = [math.comb(12, 9), math.comb(11, 9)]
     theta = np.linspace(0.05, 0.95, 7)
     posteriors = [c * theta**9 * (1 - theta) ** 3 for c in likelihoods]
     np.testing.assert_allclose(*(p / p.sum() for p in posteriors))
@@ -67,7 +70,11 @@ def test_paths_are_those_of_all_sequences(rule):
         probability = math.prod(theta if t else 1 - theta for t in tosses)
         counted[n, k] = counted.get((n, k), 0.0) + probability
     exact = dict(
-        zip(zip(stopped.n.tolist(), stopped.k.tolist(), strict=True), stopped.probabilities(theta), strict=True)
+        zip(
+            zip(stopped.n.tolist(), stopped.k.tolist(), strict=True),
+            stopped.probabilities(theta),
+            strict=True,
+        )
     )
     assert exact == pytest.approx(counted)
     assert stopped.mean_probabilities((2.0, 3.0)).sum() == pytest.approx(1)
@@ -88,12 +95,15 @@ def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
     found, _ = reported(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
     for rule in RULES:
         share, error = found.coverage("credible", rule)
-        assert found.exact_coverage("credible", rule)[0] == pytest.approx(0.95)  # over the prior, by (3.1.3)
+        # over the prior, by (3.1.3)
+        assert found.exact_coverage("credible", rule)[0] == pytest.approx(0.95)
         for kind in ("credible", "confidence"):
             share, error = found.coverage(kind, rule)
             exact = np.array(found.exact_coverage(kind, rule))
             assert (np.abs(share - exact) < 4 * np.maximum(error, 1e-3)).all()
-    level = dict(zip(RULES, (found.exact_coverage("confidence", rule)[1] for rule in RULES), strict=True))
+    level = dict(
+        zip(RULES, (found.exact_coverage("confidence", rule)[1] for rule in RULES), strict=True)
+    )
     assert level["fixed"] >= 0.95
     assert level["until_significant"] < 0.75
     assert found.exact_error("fixed") <= 0.05
@@ -119,12 +129,18 @@ def test_predictions_and_mistakes():
     with pytest.raises(Misfit, match="there is no toss"):
         load("tosses", heads=0, tails=0)
     for keys, words in [
-        ({"rules": ["until_short"], "width": 0.01}, "width=0.01: no interval is as short within inference.n_max=40"),
+        (
+            {"rules": ["until_short"], "width": 0.01},
+            "width=0.01: no interval is as short within inference.n_max=40",
+        ),
         (
             {"rules": ["negative_binomial"], "tails": 50},
             "tails=50: they do not come within inference.n_max=40 tosses; lower the one",
         ),
-        ({"rules": ["until_significant"], "n_max": 4}, "no test is significant within inference.n_max=4"),
+        (
+            {"rules": ["until_significant"], "n_max": 4},
+            "no test is significant within inference.n_max=4",
+        ),
     ]:
         with pytest.raises(Misfit, match=words):
             reported(1, simulations=1, **keys)

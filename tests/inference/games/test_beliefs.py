@@ -32,7 +32,14 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
 
     class Noted(type(method)):
         def learn(self, mind, seen, episode):
-            moves.append([seen.s.tolist(), seen.a.tolist(), seen.b.tolist(), self.foresee(mind, seen.s, episode)])
+            moves.append(
+                [
+                    seen.s.tolist(),
+                    seen.a.tolist(),
+                    seen.b.tolist(),
+                    self.foresee(mind, seen.s, episode),
+                ]
+            )
             super().learn(mind, seen, episode)
 
     state, _ = play(game, Noted(**dict(method)))
@@ -41,7 +48,11 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
         w, last = list(CHAINS["weights"]), None
         for s, a, b, found in moves:
             state_alone = share(where[s[i]])
-            each = [share(hers[last[0]]), share(his[last[1]]), state_alone] if last else [state_alone] * 3
+            each = (
+                [share(hers[last[0]]), share(his[last[1]]), state_alone]
+                if last
+                else [state_alone] * 3
+            )
             p = [sum(w[k] * each[k][j] for k in range(3)) / sum(w) for j in range(3)]
             assert found[i].tolist() == pytest.approx(p)
             if last and learn:
@@ -66,7 +77,8 @@ def test_an_opponent_who_answers_her_last_action_is_found_out():
         found[name] = posterior.forecast, did
     assert float((found["state"][0] - 0.5).abs().max()) < 0.15
     forecast, did = found["chains"]
-    assert float(forecast.gather(1, did.unsqueeze(1)).mean()) > 0.85  # the weights of the other two fade like 1/t
+    # the weights of the other two fade like 1/t
+    assert float(forecast.gather(1, did.unsqueeze(1)).mean()) > 0.85
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])
@@ -95,7 +107,9 @@ def test_collisions_count_too_much_and_never_too_little():
         for prime in (11, 7):
             cells[prime, s % prime, b] = cells.get((prime, s % prime, b), prior) + 1
     for s in range(60):
-        counted = [min(cells.get((prime, s % prime, b), prior) for prime in (11, 7)) for b in (0, 1)]
+        counted = [
+            min(cells.get((prime, s % prime, b), prior) for prime in (11, 7)) for b in (0, 1)
+        ]
         assert all(n >= float(exact[s, b]) for b, n in enumerate(counted))
         (found,) = belief.forecasts(filters, seat, torch.tensor([s]))
         assert found[0].tolist() == pytest.approx(share(counted))

@@ -49,10 +49,18 @@ MAKERS = {
     "fpq softmax": ("fpq_learning", {"policy": "softmax"}),
     "level 1": ("level_k", {"level": 1}),
     "level 2": ("level_k", {}),
-    "level 2 softmax": ("level_k", {"policy": "softmax", "bootstrap_at_end": True, "bootstrap_at_horizon": False}),
+    "level 2 softmax": (
+        "level_k",
+        {"policy": "softmax", "bootstrap_at_end": True, "bootstrap_at_horizon": False},
+    ),
     "level 3": (
         "level_k",
-        {"level": 3, "alpha_opponent": 0.6, "forget": 0.9, "epsilon_opponent": {"mean": 0.1, "rise": 0.2}},
+        {
+            "level": 3,
+            "alpha_opponent": 0.6,
+            "forget": 0.9,
+            "epsilon_opponent": {"mean": 0.1, "rise": 0.2},
+        },
     ),
     "level 2 draws": ("level_k", {"forecast": "sampled", "ties": "first"}),
     "level 3 draws": (
@@ -66,10 +74,14 @@ MAKERS = {
 }
 
 
-def game(dataset="friend_or_foe", opponent="smoother", replicates=6, episodes=60, dtype=torch.float64):
+def game(
+    dataset="friend_or_foe", opponent="smoother", replicates=6, episodes=60, dtype=torch.float64
+):
     setting = Setting(Path(), torch.device("cpu"), dtype, replicates)
     name = NAMES.get(dataset, dataset)
-    made = component("dataset", name, **({"episodes": episodes} | DATASETS[dataset])).load(Streams(0), setting)
+    made = component("dataset", name, **({"episodes": episodes} | DATASETS[dataset])).load(
+        Streams(0), setting
+    )
     named, keys = OPPONENTS[opponent]
     made.attacker = component("attacker", named, **keys)
     return made
@@ -84,18 +96,30 @@ PAIRS = [
     (dataset, opponent)
     for dataset in DATASETS
     for opponent in OPPONENTS
-    if not (opponent == "tit for tat" and dataset in ("three targets", "friend_or_foe_grid", "ends of the room"))
+    if not (
+        opponent == "tit for tat"
+        and dataset in ("three targets", "friend_or_foe_grid", "ends of the room")
+    )
 ]
-ALL = [(*PAIRS[(i + j) % len(PAIRS)], name, j) for i, name in enumerate(MAKERS) for j in range(0, len(PAIRS), 4)]
+ALL = [
+    (*PAIRS[(i + j) % len(PAIRS)], name, j)
+    for i, name in enumerate(MAKERS)
+    for j in range(0, len(PAIRS), 4)
+]
 ALL += [(*pair, "level 2", 1) for pair in PAIRS]
 
 
 @needs_numba
 @pytest.mark.parametrize(("dataset", "opponent", "name", "seed"), ALL)
 def test_the_loops_give_the_tensors_numbers(dataset, opponent, name, seed):
-    few = {"replicates": 4, "episodes": 8} if dataset in ("friend_or_foe_grid", "ends of the room") else {}
+    few = (
+        {"replicates": 4, "episodes": 8}
+        if dataset in ("friend_or_foe_grid", "ends of the room")
+        else {}
+    )
     (one, _), (other, _) = (
-        play(game(dataset, opponent, **few), maker(name, engine), seed) for engine in ("tensors", "compiled")
+        play(game(dataset, opponent, **few), maker(name, engine), seed)
+        for engine in ("tensors", "compiled")
     )
     assert same(one, other)
 
@@ -105,7 +129,8 @@ def test_the_loops_give_the_tensors_numbers(dataset, opponent, name, seed):
 @pytest.mark.parametrize("name", ["q", "fpq forgets", "level 2", "level 3"])
 def test_they_do_so_in_float32(name):
     played = [
-        play(game(dtype=torch.float32, episodes=300), maker(name, engine))[0] for engine in ("tensors", "compiled")
+        play(game(dtype=torch.float32, episodes=300), maker(name, engine))[0]
+        for engine in ("tensors", "compiled")
     ]
     assert same(*played)
 
@@ -113,7 +138,8 @@ def test_they_do_so_in_float32(name):
 @needs_numba
 def test_they_do_so_for_many_seeds_and_episodes():
     (one, p), (other, q) = (
-        play(game("three targets", replicates=40, episodes=1000), maker("level 2", e)) for e in ("tensors", "compiled")
+        play(game("three targets", replicates=40, episodes=1000), maker("level 2", e))
+        for e in ("tensors", "compiled")
     )
     assert same(one, other)
     assert torch.equal(p.rewards, q.rewards)
@@ -132,13 +158,21 @@ def test_a_checkpoint_of_one_engine_goes_on_in_the_other(dataset, opponent, befo
     def opened(engine):
         problem, rng = game(dataset, opponent, episodes=20), Streams(4)
         inference = maker("level 3", engine)
-        return inference, problem, rng, inference.init(component("model", "q_table").build(problem, rng), problem, rng)
+        return (
+            inference,
+            problem,
+            rng,
+            inference.init(component("model", "q_table").build(problem, rng), problem, rng),
+        )
 
     inference, problem, rng, state = opened(before)
     state = stepped(inference, problem, rng, state, 0, 9)
     tensors = {}
     skeleton = pack(state, tensors)
-    kept = {name: value.rows.clone() if hasattr(value, "rows") else value for name, value in tensors.items()}
+    kept = {
+        name: value.rows.clone() if hasattr(value, "rows") else value
+        for name, value in tensors.items()
+    }
     streams = rng.state()
     inference, problem, rng, fresh = opened(after)
     rng.restore(streams)
@@ -191,7 +225,10 @@ def opening(problem, **keys):
 
 def test_without_numba_one_line_names_the_key_and_the_extra(monkeypatch):
     monkeypatch.setattr(loops, "available", lambda: False)
-    with pytest.raises(Misfit, match=r"inference\.engine=compiled.*needs numba.*bayes-runner\[fast\].*engine=tensors"):
+    with pytest.raises(
+        Misfit,
+        match=r"inference\.engine=compiled.*needs numba.*bayes-runner\[fast\].*engine=tensors",
+    ):
         opening(game())
     play(game(episodes=3), maker("level 2", "tensors"))
 
@@ -202,7 +239,13 @@ def test_without_numba_one_line_names_the_key_and_the_extra(monkeypatch):
     [
         ({"forecast": "sampled", "policy": "softmax"}, "forecast=sampled and policy=softmax"),
         ({"policy_opponent": "softmax"}, "policy_opponent=softmax"),
-        ({"name": "fpq_learning", "belief": BloomCounts(name="bloom", hashes=2, cells=11, bits=8)}, "belief=bloom"),
+        (
+            {
+                "name": "fpq_learning",
+                "belief": BloomCounts(name="bloom", hashes=2, cells=11, bits=8),
+            },
+            "belief=bloom",
+        ),
     ],
 )
 def test_keys_without_a_loop_are_named(keys, told):
@@ -214,7 +257,9 @@ def test_keys_without_a_loop_are_named(keys, told):
 def test_opponents_and_games_without_a_loop_are_named():
     problem = game()
     problem.attacker = component("attacker", "oracle")
-    with pytest.raises(Misfit, match="exponential_smoother, fixed_policy and tit_for_tat, here attacker=oracle"):
+    with pytest.raises(
+        Misfit, match="exponential_smoother, fixed_policy and tit_for_tat, here attacker=oracle"
+    ):
         opening(problem)
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
     problem = component("dataset", "friend_or_foe", targets=6).load(Streams(0), setting)

@@ -33,17 +33,29 @@ MINDS = {
     "level 1": ("level_k", BOTH | {"level": 1, "forecast": "sampled"}),
     "level 2": ("level_k", BOTH | {"temperature_opponent": 0.7}),
     "level 2 at s": ("level_k", BOTH | {"forecast_at": "current", "bootstrap_at_horizon": False}),
-    "level 2 ε-greedy": ("level_k", FAST | {"ties": "first", "epsilon": {"start": 0.5, "factor": 0.9, "every": 2}}),
+    "level 2 ε-greedy": (
+        "level_k",
+        FAST | {"ties": "first", "epsilon": {"start": 0.5, "factor": 0.9, "every": 2}},
+    ),
     "level 3": ("level_k", BOTH | {"level": 3, "forget": 0.9}),
     "level 4": ("level_k", BOTH | {"level": 4, "forecast_at": "current"}),
 }
-PAIRS = [("corners", "level 2", "q"), ("his", "q", "level 2"), ("hers", "level 2 at s", "q ε-greedy")]
-PAIRS += [("random", hers, his) for hers, his in zip(MINDS, [*list(MINDS)[4:], *list(MINDS)[:4]], strict=True)]
+PAIRS = [
+    ("corners", "level 2", "q"),
+    ("his", "q", "level 2"),
+    ("hers", "level 2 at s", "q ε-greedy"),
+]
+PAIRS += [
+    ("random", hers, his)
+    for hers, his in zip(MINDS, [*list(MINDS)[4:], *list(MINDS)[:4]], strict=True)
+]
 
 
 def game(coins, his, replicates=5, episodes=12, dtype=torch.float64):
     setting = Setting(Path(), torch.device("cpu"), dtype, replicates)
-    made = component("dataset", "coin_game", episodes=episodes, **COINS[coins]).load(Streams(0), setting)
+    made = component("dataset", "coin_game", episodes=episodes, **COINS[coins]).load(
+        Streams(0), setting
+    )
     name, keys = MINDS[his]
     made.attacker = component("attacker", "learner", agent=component("inference", name, **keys))
     return made
@@ -67,7 +79,9 @@ def played(problem, inference):
 @needs_numba
 @pytest.mark.parametrize(("coins", "hers", "his"), PAIRS)
 def test_the_loops_give_the_tensors_numbers_and_leave_the_streams_where_they_did(coins, hers, his):
-    (one, left), (other, right) = (played(game(coins, his), maker(hers, engine)) for engine in ("tensors", "compiled"))
+    (one, left), (other, right) = (
+        played(game(coins, his), maker(hers, engine)) for engine in ("tensors", "compiled")
+    )
     assert same(one, other)
     assert one.standing.rewards_so_far.any()
     assert all(torch.equal(left[name], right[name]) for name in left)
@@ -97,7 +111,10 @@ def test_a_checkpoint_of_one_engine_goes_on_in_the_other(before, after, hers, hi
     state = stepped(inference, problem, rng, state, 0, 5)
     tensors = {}
     skeleton = pack(state, tensors)
-    kept = {name: value.rows.clone() if hasattr(value, "rows") else value for name, value in tensors.items()}
+    kept = {
+        name: value.rows.clone() if hasattr(value, "rows") else value
+        for name, value in tensors.items()
+    }
     streams = rng.state()
     problem, inference = game("random", his), maker(hers, after)
     rng, fresh = opened(problem, inference)
@@ -111,11 +128,17 @@ def test_who_has_no_loop_is_named():
         opened(game("random", "q"), maker("level 2", "compiled", forecast="sampled"))
     problem = game("random", "q")
     problem.attacker = component("attacker", "fixed_policy", plays="random")
-    with pytest.raises(Misfit, match=r"against attacker=learner of q_learning, .* here attacker=fixed_policy; engine"):
-        opened(problem, maker("level 2", "compiled"))
-    problem.attacker = component("attacker", "learner", agent=component("inference", "model_averaging"))
     with pytest.raises(
-        Misfit, match=r"here attacker=learner attacker\.agent=model_averaging; engine=tensors plays all"
+        Misfit,
+        match=r"against attacker=learner of q_learning, .* here attacker=fixed_policy; engine",
+    ):
+        opened(problem, maker("level 2", "compiled"))
+    problem.attacker = component(
+        "attacker", "learner", agent=component("inference", "model_averaging")
+    )
+    with pytest.raises(
+        Misfit,
+        match=r"here attacker=learner attacker\.agent=model_averaging; engine=tensors plays all",
     ):
         opened(problem, maker("level 2", "compiled"))
     problem.attacker = component(

@@ -18,7 +18,10 @@ from runner.execution.rng import Streams
 
 def test_of_foes_alone_it_is_minimax_q():
     found = []
-    for method in (component("inference", "minimax_q"), component("inference", "friend_or_foe_q", opponents="foe")):
+    for method in (
+        component("inference", "minimax_q"),
+        component("inference", "friend_or_foe_q", opponents="foe"),
+    ):
         game = three_states(4, 60)
         game.attacker = seated(method.name)
         state, posterior = play(game, method)
@@ -36,8 +39,14 @@ def test_of_friends_alone_it_is_q_learning_over_joint_actions():
         for t in range(60):
             best = max(max(row) for row in q[s])
             count = [sum(value == best for value in row) for row in q[s]]
-            a, b = invert([0.9 * n / sum(count) + 0.05 for n in count], uniforms[t][i]), threats[t][i]
-            r, s_next = float(game.environment.reward_a[s, a, b]), int(game.environment.transition[s, a, b])
+            a, b = (
+                invert([0.9 * n / sum(count) + 0.05 for n in count], uniforms[t][i]),
+                threats[t][i],
+            )
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
             q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * max(max(row) for row in q[s_next]))
             s = s_next
         torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
@@ -60,7 +69,9 @@ def two_opponents(reward, episodes=1, replicates=2):
 def test_a_friend_and_a_foe(sides):
     """V = max over mixtures of (a, f) of the least over o; she plays her share of the mixture."""
     reward = torch.randn(2, 2, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    method = component("inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0)
+    method = component(
+        "inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0
+    )
     state, _ = play(two_opponents(reward, episodes=300), method)
     n = {"friend": (2, 3)[sides.index("friend")], "foe": (2, 3)[sides.index("foe")]}
 
@@ -69,9 +80,13 @@ def test_a_friend_and_a_foe(sides):
 
     rows = list(itertools.product(range(2), range(n["friend"])))
     value, x = programme([[worth(a, f, o) for o in range(n["foe"])] for a, f in rows])
-    torch.testing.assert_close(state.mind.q.values[0, 0], reward.view(2, 6) + 0.5 * value / 0.5, atol=1e-4, rtol=0)
+    torch.testing.assert_close(
+        state.mind.q.values[0, 0], reward.view(2, 6) + 0.5 * value / 0.5, atol=1e-4, rtol=0
+    )
     share = [sum(p for (a, _), p in zip(rows, x, strict=True) if a == own) for own in range(2)]
-    assert method.mixture(state.mind, state.standing.s)[1].tolist() == pytest.approx(share, abs=1e-3)
+    assert method.mixture(state.mind, state.standing.s)[1].tolist() == pytest.approx(
+        share, abs=1e-3
+    )
 
 
 def test_a_friend_is_helped_where_a_foe_is_feared():
@@ -82,11 +97,16 @@ def test_a_friend_is_helped_where_a_foe_is_feared():
         seat = Seat(1, 2, (2,), 0, 1, torch.device("cpu"), torch.float64, None)
         game = method.arrange_payoffs(pays, seat)
         assert game.shape == ((1, 4, 1) if side == "friend" else (1, 2, 2))
-        mind = method.sit(component("model", "q_table").build(three_states(1, 1), Streams(0)), seat, Streams(0))
+        mind = method.sit(
+            component("model", "q_table").build(three_states(1, 1), Streams(0)), seat, Streams(0)
+        )
         mind.q.values[:, 0] = pays
         assert method.mixture(mind, torch.zeros(1, dtype=torch.long))[0].tolist() == policy
 
 
 def test_each_must_be_declared():
     with pytest.raises(Misfit, match=r"inference\.opponents: 1 declared, here there are 2"):
-        play(two_opponents(torch.zeros(2, 2, 3).double()), component("inference", "friend_or_foe_q", opponents=["foe"]))
+        play(
+            two_opponents(torch.zeros(2, 2, 3).double()),
+            component("inference", "friend_or_foe_q", opponents=["foe"]),
+        )

@@ -3,7 +3,16 @@ import itertools
 import pytest
 import torch
 from configured import component
-from small_games import draws, expectation, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_games import (
+    draws,
+    expectation,
+    friend_or_foe,
+    greedy,
+    invert,
+    mean_and_se,
+    play,
+    three_states,
+)
 
 
 def test_update_is_algorithm_4_1():
@@ -27,11 +36,20 @@ def test_update_is_algorithm_4_1():
         for t in range(60):
             psi = expectation(q2[s], p_a(s))  # eq. (4.3)
             a, b = invert(greedy(psi, 0.1), uniforms[t][i]), threats[t][i]
-            r_a, r_b = float(game.environment.reward_a[s, a, b]), float(game.environment.reward_b[s, a, b, 0])
+            r_a, r_b = (
+                float(game.environment.reward_a[s, a, b]),
+                float(game.environment.reward_b[s, a, b, 0]),
+            )
             s_next = int(game.environment.transition[s, a, b])  # line 1
             counts[s][a] += 1
-            q1[s][b][a] = 0.8 * q1[s][b][a] + 0.2 * (r_b + gamma * max(expectation(q1[s_next], p_b(s_next))))  # line 2
-            q2[s][a][b] = 0.9 * q2[s][a][b] + 0.1 * (r_a + gamma * max(expectation(q2[s_next], p_a(s_next))))  # line 4
+            # line 2
+            q1[s][b][a] = 0.8 * q1[s][b][a] + 0.2 * (
+                r_b + gamma * max(expectation(q1[s_next], p_b(s_next)))
+            )
+            # line 4
+            q2[s][a][b] = 0.9 * q2[s][a][b] + 0.1 * (
+                r_a + gamma * max(expectation(q2[s_next], p_a(s_next)))
+            )
             s = s_next
         torch.testing.assert_close(state.mind.q[0].values[i], torch.tensor(q1, dtype=torch.float64))
         torch.testing.assert_close(state.mind.q[1].values[i], torch.tensor(q2, dtype=torch.float64))

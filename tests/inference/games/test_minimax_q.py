@@ -40,7 +40,10 @@ def test_update_is_littmans():
         for t in range(30):
             _, pi = safest(q[s])
             a, b = invert([0.9 * p + 0.1 / 2 for p in pi], uniforms[t][i]), threats[t][i]
-            r, s_next = float(game.environment.reward_a[s, a, b]), int(game.environment.transition[s, a, b])
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
             assert float(posterior.rewards[i, t]) == r
             q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * safest(q[s_next])[0])
             s = s_next
@@ -56,7 +59,9 @@ def test_it_finds_the_value_and_the_safest_mixture(payoff):
     for r in range(2):
         exact = torch.tensor(payoff, dtype=torch.float64) + 0.5 * value / 0.5
         torch.testing.assert_close(state.mind.q.values[r, 0], exact, atol=1e-4, rtol=0)
-        assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(x.tolist(), abs=1e-3)
+        assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(
+            x.tolist(), abs=1e-3
+        )
         # ψ is what her actions are worth against the mixture that holds her down: V where she plays them, less elsewhere.
         assert float(posterior.values[r].max()) == pytest.approx(value / 0.5, abs=1e-3)
 
@@ -79,7 +84,10 @@ def shapley(game, gamma):
         v = [
             programme(
                 [
-                    [float(game.reward_a[s, a, b]) + gamma * v[int(game.transition[s, a, b])] for b in range(2)]
+                    [
+                        float(game.reward_a[s, a, b]) + gamma * v[int(game.transition[s, a, b])]
+                        for b in range(2)
+                    ]
                     for a in range(2)
                 ]
             )[0]

@@ -21,7 +21,9 @@ def averaging(**changes) -> ModelAveraging:
 
 def duel(level, replicates, episodes, **changes):
     game = friend_or_foe(replicates, episodes)
-    game.attacker = component("attacker", "learner", agent=component("inference", "level_k", level=level))
+    game.attacker = component(
+        "attacker", "learner", agent=component("inference", "level_k", level=level)
+    )
     return play(game, averaging(**changes))
 
 
@@ -45,14 +47,18 @@ def test_beliefs_are_counts_of_who_alone_was_right():
             if sum(right) == 1:
                 counts[right.index(True)] += 1
         assert state.mind.right[r].tolist() == counts
-        assert float(posterior.beliefs["belief/level_1"][r]) == pytest.approx(counts[0] / sum(counts))
+        assert float(posterior.beliefs["belief/level_1"][r]) == pytest.approx(
+            counts[0] / sum(counts)
+        )
 
 
 def test_predictions_are_draws_from_each_model():
     state, _ = play(three_states(2000, 3), averaging())
     s = state.standing.s
     found = averaging().predict_actions(state.mind, s, 2)
-    for i, (thinker, held) in enumerate(zip(averaging()._thinkers(), state.mind.types, strict=True)):
+    for i, (thinker, held) in enumerate(
+        zip(averaging()._thinkers(), state.mind.types, strict=True)
+    ):
         p = thinker.foresee(held, s, 2)
         shares = torch.nn.functional.one_hot(found[:, i], 3).double() - p
         assert bool((shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all())
@@ -62,7 +68,9 @@ def test_values_are_averages_of_what_each_type_is_worth():
     state, posterior = play(three_states(3, 30), averaging())
     s = state.standing.s
     p = ModelAveraging.belief(state.mind)
-    each = [t.think(m, s, 29) for t, m in zip(averaging()._thinkers(), state.mind.types, strict=True)]
+    each = [
+        t.think(m, s, 29) for t, m in zip(averaging()._thinkers(), state.mind.types, strict=True)
+    ]
     for r in range(3):
         exact = [sum(float(p[r, i] * each[i][r, a]) for i in range(2)) for a in range(2)]
         assert posterior.values[r].tolist() == pytest.approx(exact)
@@ -77,7 +85,9 @@ def test_an_opponent_of_level_1_is_recognised():
 
 
 def test_several_opponents_are_too_many():
-    loaded = component("dataset", "blotto").load(Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 2))
+    loaded = component("dataset", "blotto").load(
+        Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 2)
+    )
     loaded.attacker = component("attacker", "exponential_smoother")
     with pytest.raises(Misfit, match="one opponent thinks, here there are 2"):
         play(loaded, averaging())

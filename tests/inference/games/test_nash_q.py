@@ -23,7 +23,10 @@ HUNT = ([[5.0, 0.0], [4.0, 1.0]], [[5.0, 4.0], [0.0, 1.0]])
 def test_update_is_hu_and_wellmans():
     """The games that are met are not degenerate: values begin at random."""
     game = three_states(replicates=2, episodes=40)
-    method, model = component("inference", "nash_q", selection="best"), component("model", "q_table")
+    method, model = (
+        component("inference", "nash_q", selection="best"),
+        component("model", "q_table"),
+    )
     begin = torch.randn(2, 3, 2, 3, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
 
     class Begun(type(method)):
@@ -44,7 +47,10 @@ def test_update_is_hu_and_wellmans():
         for t in range(40):
             x, _ = best(q_a[s], q_b[s])
             a, b = invert((0.9 * x + 0.05).tolist(), uniforms[t][i]), threats[t][i]
-            r_a, r_b = float(game.environment.reward_a[s, a, b]), float(game.environment.reward_b[s, a, b, 0])
+            r_a, r_b = (
+                float(game.environment.reward_a[s, a, b]),
+                float(game.environment.reward_b[s, a, b, 0]),
+            )
             s_next = int(game.environment.transition[s, a, b])
             assert float(posterior.rewards[i, t]) == r_a
             x, y = best(q_a[s_next], q_b[s_next])
@@ -61,15 +67,23 @@ def test_update_is_hu_and_wellmans():
 
 @pytest.mark.parametrize(
     ("payoffs", "selection", "ends"),
-    [(DILEMMA, "first", 1), (COORDINATION, "welfare", 1), (COORDINATION, "first", 0), (HUNT, "best", 0)],
+    [
+        (DILEMMA, "first", 1),
+        (COORDINATION, "welfare", 1),
+        (COORDINATION, "first", 0),
+        (HUNT, "best", 0),
+    ],
 )
 def test_in_self_play_both_reach_an_equilibrium(payoffs, selection, ends):
-    method = component("inference", "nash_q", selection=selection, alpha=1.0, gamma=0.5, epsilon=0.5)
+    method = component(
+        "inference", "nash_q", selection=selection, alpha=1.0, gamma=0.5, epsilon=0.5
+    )
     game = matrix_game(*payoffs, replicates=5, episodes=150)
     game.attacker = component("attacker", "learner", agent=method)
     state, _ = play(game, method)
     his = state.standing.adversary.mind
-    torch.testing.assert_close(state.mind.hers.values, his.his.values)  # each keeps what the other keeps
+    # each keeps what the other keeps
+    torch.testing.assert_close(state.mind.hers.values, his.his.values)
     torch.testing.assert_close(state.mind.his.values, his.hers.values)
     for mind in (state.mind, his):
         assert method.mixture(mind, state.standing.s).tolist() == [[1.0 - ends, float(ends)]] * 5
@@ -86,7 +100,9 @@ def test_of_zero_sum_games_it_finds_the_value():
     found = torch.tensor(payoff, dtype=torch.float64) + 0.5 * value / 0.5
     torch.testing.assert_close(state.mind.hers.values[0, 0], found, atol=1e-3, rtol=0)
     torch.testing.assert_close(state.mind.his.values[0, 0], -found.T, atol=1e-3, rtol=0)
-    assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(x.tolist(), abs=1e-2)
+    assert method.mixture(state.mind, state.standing.s)[0].tolist() == pytest.approx(
+        x.tolist(), abs=1e-2
+    )
 
 
 def test_what_it_does_not_play():

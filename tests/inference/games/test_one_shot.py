@@ -60,7 +60,9 @@ def paid(T, R, P, S, x, incentive, on) -> np.ndarray:
     """Her rewards after the tax, written out: section 4.5.4 and 4.C (all), 4.B (defectors); his are the transpose."""
 
     def after(a, b):
-        hers, his = {(0, 0): (R + incentive,) * 2, (0, 1): (S, T), (1, 0): (T, S), (1, 1): (P, P)}[a, b]
+        hers, his = {(0, 0): (R + incentive,) * 2, (0, 1): (S, T), (1, 0): (T, S), (1, 1): (P, P)}[
+            a, b
+        ]
         taxes = [x * r if on == "all" or defects else 0.0 for r, defects in ((hers, a), (his, b))]
         return hers - taxes[0] + sum(taxes) / 2
 
@@ -133,7 +135,13 @@ def opposite(**changes):
 
 @pytest.mark.parametrize(("plays", "reward"), [("best", 5.5), ("worst", 2.0)])
 def test_both_play_their_side_of_one_equilibrium(plays, reward):
-    taxed = component("attacker", "regulator", policy="constant", rate=0.4, regulates=opposite(tax=0.4, plays=plays))
+    taxed = component(
+        "attacker",
+        "regulator",
+        policy="constant",
+        rate=0.4,
+        regulates=opposite(tax=0.4, plays=plays),
+    )
     game = market(3, taxed, R=5.5, P=2.0, episodes=5)
     _, posterior = play(game, one_shot(tax=0.4, plays=plays))
     assert posterior.rewards.tolist() == [[reward] * 5] * 3
@@ -141,7 +149,9 @@ def test_both_play_their_side_of_one_equilibrium(plays, reward):
 
 def test_where_they_must_differ_they_agree_who():
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 2)
-    chicken = component("dataset", "iterated_matrix", payoffs="chicken", P=0.0, S=1.0, memory=0, episodes=4)
+    chicken = component(
+        "dataset", "iterated_matrix", payoffs="chicken", P=0.0, S=1.0, memory=0, episodes=4
+    )
     game = chicken.load(Streams(0), setting)
     game.attacker = opposite()
     _, posterior = play(game, one_shot())

@@ -31,7 +31,10 @@ def game_of(replicates: int, rounds: int, attacker, name: str = "iterated_matrix
 
 def in_self_play(replicates: int, rounds: int, payoffs: str = "prisoners_dilemma", **changes):
     agent = shaping(opponent="known", **changes)
-    return play(game_of(replicates, rounds, component("attacker", "learner", agent=agent), payoffs=payoffs), agent)
+    return play(
+        game_of(replicates, rounds, component("attacker", "learner", agent=agent), payoffs=payoffs),
+        agent,
+    )
 
 
 def a_game() -> tuple[Repeated, torch.Tensor, torch.Tensor]:
@@ -69,7 +72,9 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
     else:
         turned = slope(lambda y: V(0, mine, y), theirs)  # ∇_{θ_B} V_A
         mixed = slope(his_step, mine, 1e-4)  # ∇_{θ_A} ∇_{θ_B} V_B
-        expected = slope(lambda x: V(0, x, theirs), mine) + lookahead * (mixed * turned).sum((-3, -2, -1))
+        expected = slope(lambda x: V(0, x, theirs), mine) + lookahead * (mixed * turned).sum(
+            (-3, -2, -1)
+        )
     torch.testing.assert_close(her.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -84,7 +89,9 @@ def test_both_look_before_either_learns():
 def test_he_sees_the_game_from_the_other_side():
     rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
     agent = shaping(opponent="known")
-    state, posterior = play(game_of(3, 4, component("attacker", "learner", agent=agent), bimatrix=rewards), agent)
+    state, posterior = play(
+        game_of(3, 4, component("attacker", "learner", agent=agent), bimatrix=rewards), agent
+    )
     hers, his = state.mind, state.standing.adversary.mind
     assert his.theta.shape == (3, 7, 3)
     torch.testing.assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
@@ -100,7 +107,8 @@ def test_he_sees_the_game_from_the_other_side():
     for r in range(3):
         for a in range(2):
             q = sum(
-                float(hers.theirs[r, s[r], b]) * (rewards[a][b][0] + 0.96 * float(worth[r, a * 3 + b]))
+                float(hers.theirs[r, s[r], b])
+                * (rewards[a][b][0] + 0.96 * float(worth[r, a * 3 + b]))
                 for b in range(3)
             )
             assert float(posterior.values[r, a]) == pytest.approx(q)
@@ -116,14 +124,18 @@ def test_his_policy_is_counted():
             super().learn(mind, seen, episode)
 
     her = shaping(forget=0.5, prior=2.0)
-    state, _ = play(game_of(2, 30, component("attacker", "tit_for_tat", errs=0.3)), Noted(**dict(her)))
+    state, _ = play(
+        game_of(2, 30, component("attacker", "tit_for_tat", errs=0.3)), Noted(**dict(her))
+    )
     for r in range(2):
         counts = [[2.0, 2.0] for _ in range(5)]
         for s, b in noted:
             row = counts[int(s[r])]
             row[:] = [0.5 * n for n in row]
             row[int(b[r])] += 1
-        expected = torch.tensor([[n / sum(row) for n in row] for row in counts], dtype=torch.float64)
+        expected = torch.tensor(
+            [[n / sum(row) for n in row] for row in counts], dtype=torch.float64
+        )
         torch.testing.assert_close(state.mind.theirs[r], expected)
 
 
@@ -150,7 +162,9 @@ def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
 def test_the_game_of_the_paper():
     """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al., exact LOLA) is ours ± 4 SE."""
     agent = shaping(opponent="known", form="taylor", lr=0.1, lookahead=1.0)
-    game = game_of(100, 300, component("attacker", "learner", agent=agent), T=0.0, R=-1.0, P=-2.0, S=-3.0)
+    game = game_of(
+        100, 300, component("attacker", "learner", agent=agent), T=0.0, R=-1.0, P=-2.0, S=-3.0
+    )
     _, posterior = play(game, agent)
     worth = posterior.beliefs["belief/value"]
     assert abs(float(worth.mean()) + 1.06) < 4 * float(worth.std()) / 10
@@ -165,6 +179,8 @@ def test_games_that_she_cannot_solve_and_opponents_who_do_not_tell():
                 shaping(),
                 model=component("model", "q_linear").build(game_of(2, 2, random, name), Streams(0)),
             )
-    with pytest.raises(Misfit, match=r"inference.opponent=known .*does not tell his policy; use estimated"):
+    with pytest.raises(
+        Misfit, match=r"inference.opponent=known .*does not tell his policy; use estimated"
+    ):
         play(game_of(2, 2, component("attacker", "tit_for_tat")), shaping(opponent="known"))
     play(game_of(2, 2, random), shaping(opponent="known"))

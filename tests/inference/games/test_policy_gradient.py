@@ -35,7 +35,9 @@ def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
     theta = theta.clone().requires_grad_()
     pair = theta.softmax(-1)[:, :, None] * torch.tensor(HIS, dtype=torch.float64)
     reward = (pair * rules.reward_a).sum((1, 2))
-    moves = torch.zeros(5, 5, dtype=torch.float64).scatter_add(1, rules.transition.flatten(1), pair.flatten(1))
+    moves = torch.zeros(5, 5, dtype=torch.float64).scatter_add(
+        1, rules.transition.flatten(1), pair.flatten(1)
+    )
     at, total = torch.eye(5, dtype=torch.float64)[rules.start], torch.zeros((), dtype=torch.float64)
     for t in range(rounds):
         total = total + gamma**t * (at @ reward)
@@ -47,7 +49,9 @@ def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
 def test_the_estimate_is_unbiased(baseline):
     """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted reward is told apart."""
     R, rounds, gamma = 40_000, 3, 0.7
-    game = game_of("iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds)
+    game = game_of(
+        "iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds
+    )
     theta = 0.7 * torch.randn(5, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     her, rng = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline), Streams(4)
     state = her.init(component("model", "q_table").build(game, rng), game, rng)
@@ -86,7 +90,9 @@ def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
     episodes: dict[int, list] = {}
     for number, (episode, seen) in enumerate(NOTED):
         if seen.live is None or seen.live[replicate]:
-            episodes.setdefault(number // her.rounds if rules.continuing else episode, []).append(seen)
+            episodes.setdefault(number // her.rounds if rules.continuing else episode, []).append(
+                seen
+            )
     for moves in episodes.values():
         step, scores = torch.zeros_like(theta), []
         for seen in moves:
@@ -106,7 +112,10 @@ def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
 
 @pytest.mark.parametrize(
     ("name", "changes"),
-    [("friend_or_foe_grid", {"episodes": 4, "horizon": 6}), ("coin_game", {"episodes": 3, "moves": 4, "size": 3})],
+    [
+        ("friend_or_foe_grid", {"episodes": 4, "horizon": 6}),
+        ("coin_game", {"episodes": 3, "moves": 4, "size": 3}),
+    ],
 )
 def test_whole_episodes_literally(name, changes):
     """The grid ends in some replicates before others; the coin game has no numbers of states, and features."""
@@ -114,20 +123,28 @@ def test_whole_episodes_literally(name, changes):
     opponent = component("attacker", "fixed_policy", plays="random")
     game, her = game_of(name, 3, opponent, **changes), gradient(baseline="mean", baseline_rate=0.5)
     NOTED.clear()
-    state, _ = play(game, Noted(**dict(her)), model=component("model", model).build(game, Streams(0)))
+    state, _ = play(
+        game, Noted(**dict(her)), model=component("model", model).build(game, Streams(0))
+    )
     for r in range(3):
-        torch.testing.assert_close(state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(
+            state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_rounds_without_end_literally(rounds):
     """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing games."""
-    game = game_of("iterated_matrix", 3, component("attacker", "tit_for_tat", errs=0.2), episodes=12)
+    game = game_of(
+        "iterated_matrix", 3, component("attacker", "tit_for_tat", errs=0.2), episodes=12
+    )
     her = gradient(rounds=rounds, baseline="none", lr=0.1)
     NOTED.clear()
     state, _ = play(game, Noted(**dict(her)))
     for r in range(3):
-        torch.testing.assert_close(state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(
+            state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12
+        )
     if rounds == 1:
         theta = torch.zeros(5, 2, dtype=torch.float64)
         for _, seen in NOTED:
@@ -139,7 +156,9 @@ def test_rounds_without_end_literally(rounds):
 
 def test_she_learns_to_cooperate_with_tit_for_tat_and_he_on_the_other_side_to_defect():
     patient, myopic = gradient(rounds=20, lr=0.02), gradient(rounds=1, lr=0.1)
-    _, posterior = play(game_of("iterated_matrix", 20, component("attacker", "tit_for_tat"), episodes=1200), patient)
+    _, posterior = play(
+        game_of("iterated_matrix", 20, component("attacker", "tit_for_tat"), episodes=1200), patient
+    )
     assert mean_and_se(posterior.rewards[:, -200:].mean(1))[0] > 4
     him = component("attacker", "learner", agent=myopic)
     _, posterior = play(game_of("iterated_matrix", 20, him, memory=0, episodes=400), myopic)

@@ -15,11 +15,16 @@ def test_update_is_equation_4_1():
         s = 0
         for t in range(60):
             a, b = invert(greedy(q[s], epsilon), uniforms[t][i]), threats[t][i]
-            r, s_next = float(game.environment.reward_a[s, a, b]), int(game.environment.transition[s, a, b])
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
             q[s][a] = (1 - alpha) * q[s][a] + alpha * (r + gamma * max(q[s_next]))  # eq. (4.1)
             s = s_next
             assert float(posterior.rewards[i, t]) == r
-        torch.testing.assert_close(state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(
+            state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64)
+        )
         assert int(state.standing.s[i]) == s
 
 
@@ -59,7 +64,8 @@ def test_scores_are_the_tail_mean_and_the_total():
 
 
 @pytest.mark.parametrize(
-    "change", [{"alpha": 0.0}, {"gamma": 1.0}, {"epsilon": 1.5}, {"temperature": 0.0}, {"policy": "greedy"}]
+    "change",
+    [{"alpha": 0.0}, {"gamma": 1.0}, {"epsilon": 1.5}, {"temperature": 0.0}, {"policy": "greedy"}],
 )
 def test_out_of_range_is_refused(change):
     with pytest.raises(ValidationError):

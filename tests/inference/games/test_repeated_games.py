@@ -19,7 +19,9 @@ def random_game(seed: int = 0) -> tuple[Repeated, torch.Tensor, torch.Tensor]:
     g = torch.Generator().manual_seed(seed)
     own, other = torch.randn(2, 4, 2, 3, generator=g, dtype=torch.float64)
     game = Repeated(own, other, torch.randint(0, 4, (4, 2, 3), generator=g), start=1)
-    mine, theirs = (torch.randn(2, 4, n, generator=g, dtype=torch.float64).softmax(-1) for n in (2, 3))
+    mine, theirs = (
+        torch.randn(2, 4, n, generator=g, dtype=torch.float64).softmax(-1) for n in (2, 3)
+    )
     return game, mine, theirs
 
 
@@ -51,7 +53,9 @@ def test_values_are_what_is_earned():
     rules = component("dataset", "iterated_matrix").load(Streams(0), setting).environment
     game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
     g = torch.Generator().manual_seed(2)
-    cooperate = torch.tensor([[0.9, 0.2, 0.6, 0.3, 0.7], [0.5, 0.8, 0.1, 0.4, 0.2]], dtype=torch.float64)
+    cooperate = torch.tensor(
+        [[0.9, 0.2, 0.6, 0.3, 0.7], [0.5, 0.8, 0.1, 0.4, 0.2]], dtype=torch.float64
+    )
     policies = torch.stack([cooperate, 1 - cooperate], -1)
     s, earned = rules.reset(R, g), torch.zeros(2, R, dtype=torch.float64)
     for t in range(T):
@@ -60,6 +64,7 @@ def test_values_are_what_is_earned():
         earned += GAMMA**t * torch.stack([outcome.r_a, outcome.r_b[:, 0]])
         s = outcome.s_next
     exact = torch.stack(game.values(policies[0], policies[1], GAMMA))[:, rules.start]
-    z = (earned.mean(1) - exact) / (earned.std(1) / R**0.5)  # what 60 rounds leave out is a thirtieth of an SE
+    # what 60 rounds leave out is a thirtieth of an SE
+    z = (earned.mean(1) - exact) / (earned.std(1) / R**0.5)
     assert z.abs().max() < 4
     assert abs(float(earned.mean(1)[0] - exact[1])) > 10 * float(earned.std(1)[0] / R**0.5)

@@ -25,9 +25,16 @@ def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     def opened():
         rng, setting = Streams(4), Setting(Path(), torch.device("cpu"), torch.float64, 3)
         game = component("dataset", "iterated_matrix", episodes=14).load(rng, setting)
-        game.attacker = component("attacker", "learner", agent=component("inference", his, **KEYS[his]))
+        game.attacker = component(
+            "attacker", "learner", agent=component("inference", his, **KEYS[his])
+        )
         player = component("inference", hers, **KEYS[hers])
-        return player, game, rng, player.init(component("model", "q_table").build(game, rng), game, rng)
+        return (
+            player,
+            game,
+            rng,
+            player.init(component("model", "q_table").build(game, rng), game, rng),
+        )
 
     def stepped(player, game, rng, state, start, stop):
         for _, episode in game.batches("episode", rng, start, stop):
@@ -38,8 +45,13 @@ def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     state = stepped(player, game, rng, state, 0, 7)  # in the middle of five rounds, and of three
     tensors: dict = {}
     skeleton = pack(state, tensors)
-    kept = {name: value.rows.clone() if hasattr(value, "rows") else value.clone() for name, value in tensors.items()}
-    streams = {name: getattr(rng, name).get_state() for name in ("noise", "attack", "batches", "init")}
+    kept = {
+        name: value.rows.clone() if hasattr(value, "rows") else value.clone()
+        for name, value in tensors.items()
+    }
+    streams = {
+        name: getattr(rng, name).get_state() for name in ("noise", "attack", "batches", "init")
+    }
     through = stepped(player, game, rng, state, 7, 14)
     player, game, rng, fresh = opened()
     for name, value in streams.items():
@@ -47,4 +59,6 @@ def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     again = stepped(player, game, rng, unpack(skeleton, kept, fresh), 7, 14)
     assert torch.equal(through.standing.rewards_so_far, again.standing.rewards_so_far)
     states = torch.full((3,), 2)
-    assert torch.equal(player.policy_at(through.mind, states, 13), player.policy_at(again.mind, states, 13))
+    assert torch.equal(
+        player.policy_at(through.mind, states, 13), player.policy_at(again.mind, states, 13)
+    )

@@ -18,7 +18,9 @@ NAMES = ["minimax_q", "friend_or_foe_q", "nash_q", "wolf_phc"]
 
 def walk(episodes):
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
-    return component("dataset", "friend_or_foe_grid", episodes=episodes, horizon=6).load(Streams(1), setting)
+    return component("dataset", "friend_or_foe_grid", episodes=episodes, horizon=6).load(
+        Streams(1), setting
+    )
 
 
 @pytest.mark.parametrize("hers", NAMES)
@@ -39,7 +41,9 @@ def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     def kept(state):
         tensors = {}
         skeleton = pack(state, tensors)
-        return skeleton, {n: v.rows.clone() if hasattr(v, "rows") else v for n, v in tensors.items()}
+        return skeleton, {
+            n: v.rows.clone() if hasattr(v, "rows") else v for n, v in tensors.items()
+        }
 
     inference, problem, rng, state = opened()
     half, end = problem.episodes // 2, problem.episodes
@@ -51,4 +55,6 @@ def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     rng.restore(streams)
     again = kept(stepped(inference, problem, rng, unpack(skeleton, tensors, fresh), half, end))
     assert whole[0] == again[0]
-    assert all(torch.equal(whole[1][name].nan_to_num(), again[1][name].nan_to_num()) for name in whole[1])
+    assert all(
+        torch.equal(whole[1][name].nan_to_num(), again[1][name].nan_to_num()) for name in whole[1]
+    )

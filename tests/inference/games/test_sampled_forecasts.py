@@ -20,7 +20,10 @@ def column(table, other):
 def mixed(table, believed, epsilon):
     """Σ_o p(o) ε-greedy(Q(·, o))."""
     each = [greedy(column(table, o), epsilon) for o in range(len(believed))]
-    return [sum(p * answer[i] for p, answer in zip(believed, each, strict=True)) for i in range(len(table))]
+    return [
+        sum(p * answer[i] for p, answer in zip(believed, each, strict=True))
+        for i in range(len(table))
+    ]
 
 
 def largest(table, other):
@@ -43,12 +46,20 @@ def test_level_3_answers_draws_of_level_2_who_answers_draws(at):
     state, posterior = play(game, method)
     rng, gamma = Streams(0), 0.8
     draw = [
-        [torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(3)] for _ in range(50)
+        [
+            torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist()
+            for _ in range(3)
+        ]
+        for _ in range(50)
     ]  # her action, level 2's draw, her own
     rng = Streams(0)
-    theirs = [game.attacker.act(torch.zeros(3), Turn(torch.zeros(3), 0, None), rng).tolist() for _ in range(50)]
+    theirs = [
+        game.attacker.act(torch.zeros(3), Turn(torch.zeros(3), 0, None), rng).tolist()
+        for _ in range(50)
+    ]
     for i in range(3):
-        q1 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q₁(s, a, b): level 1 is she, as he sees her
+        # Q₁(s, a, b): level 1 is she, as he sees her
+        q1 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]
         q2 = [[[0.0] * 2 for _ in range(3)] for _ in range(3)]  # Q₂(s, b, a)
         q3 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q₃(s, a, b)
         counts = [[1.0] * 3 for _ in range(3)]
@@ -65,11 +76,16 @@ def test_level_3_answers_draws_of_level_2_who_answers_draws(at):
         s = 0
         for t in range(50):
             a, b = invert(mixed(q3[s], policy_2(s), 0.1), draw[t][0][i]), theirs[t][i]
-            r_a, r_b = float(game.environment.reward_a[s, a, b]), float(game.environment.reward_b[s, a, b, 0])
+            r_a, r_b = (
+                float(game.environment.reward_a[s, a, b]),
+                float(game.environment.reward_b[s, a, b, 0]),
+            )
             s_next = int(game.environment.transition[s, a, b])
             where = s_next if at == "next" else s
             counts[s][b] += 1
-            q1[s][a][b] = 0.8 * q1[s][a][b] + 0.2 * (r_a + gamma * max(expectation(q1[s_next], p1(s_next))))
+            q1[s][a][b] = 0.8 * q1[s][a][b] + 0.2 * (
+                r_a + gamma * max(expectation(q1[s_next], p1(s_next)))
+            )
             o = invert(policy_1(where), draw[t][1][i])
             q2[s][b][a] = 0.8 * q2[s][b][a] + 0.2 * (r_b + gamma * largest(q2[s_next], o))
             o = invert(policy_2(where), draw[t][2][i])
@@ -77,16 +93,22 @@ def test_level_3_answers_draws_of_level_2_who_answers_draws(at):
             s = s_next
         for q, found in zip((q1, q2, q3), state.mind.q, strict=True):
             torch.testing.assert_close(found.values[i], torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(posterior.forecast[i], torch.tensor(policy_2(s), dtype=torch.float64))
+        torch.testing.assert_close(
+            posterior.forecast[i], torch.tensor(policy_2(s), dtype=torch.float64)
+        )
 
 
 def test_an_uncertain_epsilon_counts_by_its_mean():
     """E[policy of ε] = policy of E[ε]: p_k(ε) of 4.3.2 has no other part in what is forecast."""
     psi = torch.tensor([[1.0, 3.0, 2.0]], dtype=torch.float64)
     each = torch.cat([probabilities(psi, "epsilon_greedy", e, 1.0) for e in (0.1, 0.2, 0.6)])
-    torch.testing.assert_close(each.mean(0, keepdim=True), probabilities(psi, "epsilon_greedy", 0.3, 1.0))
+    torch.testing.assert_close(
+        each.mean(0, keepdim=True), probabilities(psi, "epsilon_greedy", 0.3, 1.0)
+    )
     rising = ByLevel(mean=0.1, rise=0.4)
-    assert [exploration_rate(rising, 7, level) for level in (1, 2, 3, 4)] == pytest.approx([0.1, 0.5, 0.9, 1.0])
+    assert [exploration_rate(rising, 7, level) for level in (1, 2, 3, 4)] == pytest.approx(
+        [0.1, 0.5, 0.9, 1.0]
+    )
 
 
 def test_modelled_players_have_a_temperature_of_their_own():
@@ -107,7 +129,10 @@ def test_averaging_answers_draws_of_every_model():
     s, mind = state.standing.s, state.mind
     found = method.policy_at(mind, s, 39)
     for r in range(5):
-        p = [t.foresee(held, s, 39)[r].tolist() for t, held in zip(method._thinkers(), mind.types, strict=True)]
+        p = [
+            t.foresee(held, s, 39)[r].tolist()
+            for t, held in zip(method._thinkers(), mind.types, strict=True)
+        ]
         q = [held.q[-1].q(s)[r].tolist() for held in mind.types]
         belief = method.belief(mind)[r].tolist()
         policy = [0.0, 0.0]
@@ -123,6 +148,8 @@ def test_sampled_level_2_gets_what_the_released_code_got():
     """β = 0.75: 37 (± 0.5) by the figure the author published; the expected forecast gets 43.5."""
     game = friend_or_foe(replicates=100, episodes=2500, beta=0.75)
     mean, se = mean_and_se(
-        play(game, component("inference", "level_k", forecast="sampled"))[1].rewards[:, -500:].mean(1)
+        play(game, component("inference", "level_k", forecast="sampled"))[1]
+        .rewards[:, -500:]
+        .mean(1)
     )
     assert abs(mean - 37) < 0.5 + 3 * se

@@ -15,7 +15,12 @@ def played(epsilon, episodes, replicates, **keys):
     """α₂ = 0.5, α₁ = 0.25: rewards [R, t]."""
     setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
     game = component(
-        "dataset", "friend_or_foe_grid", episodes=episodes, horizon=100, counts="last_move", learns_from="ends"
+        "dataset",
+        "friend_or_foe_grid",
+        episodes=episodes,
+        horizon=100,
+        counts="last_move",
+        learns_from="ends",
     ).load(None, setting)
     game.attacker = component("attacker", "exponential_smoother", beta=0.75)
     method = component(
@@ -32,8 +37,12 @@ def test_an_episode_is_worth_its_last_move():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not loops.available(), reason="numba is not installed: pip install 'bayes-runner[fast]'")
-@pytest.mark.parametrize(("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)])
+@pytest.mark.skipif(
+    not loops.available(), reason="numba is not installed: pip install 'bayes-runner[fast]'"
+)
+@pytest.mark.parametrize(
+    ("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)]
+)
 def test_the_printed_means_and_spreads_come_out(epsilon, printed, sd):
     rewards = played(epsilon, 15_000, 20, engine="compiled")[:, -3000:]
     of_print = sd / 15_000**0.5  # 3,000 episodes of five seeds

@@ -26,21 +26,32 @@ def test_update_is_bowling_and_velosos():
         s = 0
         for t in range(80):
             a, b = invert([0.9 * p + 0.05 for p in pi[s]], uniforms[t][i]), threats[t][i]
-            r, s_next = float(game.environment.reward_a[s, a, b]), int(game.environment.transition[s, a, b])
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
             assert float(posterior.rewards[i, t]) == r
             q[s][a] = 0.9 * q[s][a] + 0.1 * (r + 0.8 * max(q[s_next]))
             visits[s][0] += 1
-            average[s] = [m + (p - m) / visits[s][0] for m, p in zip(average[s], pi[s], strict=True)]
-            now, usual = (sum(p * v for p, v in zip(ps, q[s], strict=True)) for ps in (pi[s], average[s]))
+            average[s] = [
+                m + (p - m) / visits[s][0] for m, p in zip(average[s], pi[s], strict=True)
+            ]
+            now, usual = (
+                sum(p * v for p, v in zip(ps, q[s], strict=True)) for ps in (pi[s], average[s])
+            )
             delta = 0.05 if now > usual else 0.2
             won += now > usual
             best = q[s].index(max(q[s]))
             lost = min(pi[s][1 - best], delta / (2 - 1))
             pi[s][best], pi[s][1 - best] = pi[s][best] + lost, pi[s][1 - best] - lost
             s = s_next
-        torch.testing.assert_close(state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(
+            state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64)
+        )
         torch.testing.assert_close(state.mind.pi[i], torch.tensor(pi, dtype=torch.float64))
-        torch.testing.assert_close(state.mind.average[i], torch.tensor(average, dtype=torch.float64))
+        torch.testing.assert_close(
+            state.mind.average[i], torch.tensor(average, dtype=torch.float64)
+        )
     assert 20 < won < 230  # both rules have had their say
 
 
@@ -80,4 +91,8 @@ def test_steps_in_the_wrong_order_and_states_without_numbers_are_refused():
     )
     coins.attacker = component("attacker", "fixed_policy", plays="random")
     with pytest.raises(Misfit, match="states have no numbers here"):
-        play(coins, component("inference", "wolf_phc"), model=component("model", "q_linear").build(coins, Streams(0)))
+        play(
+            coins,
+            component("inference", "wolf_phc"),
+            model=component("model", "q_linear").build(coins, Streams(0)),
+        )

@@ -67,7 +67,9 @@ def test_the_jacobian_is_that_of_autograd():
     x = problem.train.x[:3]
     f, J = jacobian(network, x, len(network.theta))
     torch.testing.assert_close(f, network(x).detach())
-    whole = torch.autograd.functional.jacobian(lambda theta: network.outputs(theta[None], x)[0], network.theta.detach())
+    whole = torch.autograd.functional.jacobian(
+        lambda theta: network.outputs(theta[None], x)[0], network.theta.detach()
+    )
     torch.testing.assert_close(J, whole)
     torch.testing.assert_close(jacobian(network, x, 5)[1], whole[..., -5:])
 
@@ -90,7 +92,9 @@ def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
     P = len(network.theta)
     _, J = jacobian(network, real_one.train.x, P)
     kept = J[..., 0, :][real_one.train.mask]
-    torch.testing.assert_close(gauss_newton(network, real_one.train, P, False), kept.T @ kept / 0.09)
+    torch.testing.assert_close(
+        gauss_newton(network, real_one.train, P, False), kept.T @ kept / 0.09
+    )
 
 
 def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
@@ -112,14 +116,24 @@ def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
 def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
     problem = classes(n=20)
     posterior = at(
-        problem, component("model", "mlp", widths=[4], activation="tanh"), structure=structure, n_predict=40_000
+        problem,
+        component("model", "mlp", widths=[4], activation="tanh"),
+        structure=structure,
+        n_predict=40_000,
     )
     x = problem.test.x[:4]
     f, J = jacobian(posterior.network, x, len(posterior.root))
     root = posterior.root.diag() if structure == "diagonal" else posterior.root
     covariance = J @ torch.linalg.inv(root @ root.T) @ J.mT  # [B, T, C, C]
     logits = posterior.predict(x, torch.Generator().manual_seed(0)).logits
-    assert float(((logits.mean(0) - f) / (covariance.diagonal(dim1=-2, dim2=-1) / 40_000).sqrt()).abs().max()) < 4.5
+    assert (
+        float(
+            ((logits.mean(0) - f) / (covariance.diagonal(dim1=-2, dim2=-1) / 40_000).sqrt())
+            .abs()
+            .max()
+        )
+        < 4.5
+    )
     centred = logits - f
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)  # [S, B, T, C, C]
     z = (products.mean(0) - covariance) / (products.std(0) / 200)
@@ -135,7 +149,9 @@ def test_draws_of_real_labels_have_the_moments_of_the_closed_form():
     assert float(((drawn.mean - closed.mean) / (closed.variance / 40_000).sqrt()).abs().max()) < 4.5
     torch.testing.assert_close(drawn.variance, closed.variance, rtol=0.03, atol=0)
     held = posterior.some(3, None)
-    assert torch.equal(held.predict(x, torch.Generator().manual_seed(1)).mu, held.predict(x, torch.Generator()).mu)
+    assert torch.equal(
+        held.predict(x, torch.Generator().manual_seed(1)).mu, held.predict(x, torch.Generator()).mu
+    )
 
 
 @pytest.mark.parametrize("problem", [real(), classes()], ids=["real", "classes"])
@@ -147,8 +163,14 @@ def test_evidence_is_stationary_in_both_factors(problem):
     evidence = laplace().evidence(state.network, problem.train, G, s)
     c, kappa = evidence.maximum()
     step = 1e-4
-    for move in ((math.exp(step), 1.0), (1.0, math.exp(step)) if problem.target == "real" else (math.exp(step), 1.0)):
-        up, down = evidence.value(c * move[0], kappa * move[1]), evidence.value(c / move[0], kappa / move[1])
+    for move in (
+        (math.exp(step), 1.0),
+        (1.0, math.exp(step)) if problem.target == "real" else (math.exp(step), 1.0),
+    ):
+        up, down = (
+            evidence.value(c * move[0], kappa * move[1]),
+            evidence.value(c / move[0], kappa / move[1]),
+        )
         assert (up - down) / (2 * step) == pytest.approx(0.0, abs=1e-3)
     assert evidence.value(c, kappa) > evidence.value(1.0, 1.0)
     assert (kappa == 1.0) == (problem.target != "real")
@@ -164,7 +186,9 @@ def test_evidence_is_the_literal_one_at_any_factors():
     found = laplace().evidence(network, problem.train, G, s).value(2.5, 0.7)
     mu = network(problem.train.x)[..., 0]
     normal = torch.distributions.Normal(mu, math.sqrt(0.7 * 0.09))
-    fit = normal.log_prob(torch.where(problem.train.mask, problem.train.y, 0.0))[problem.train.mask].sum()
+    fit = normal.log_prob(torch.where(problem.train.mask, problem.train.y, 0.0))[
+        problem.train.mask
+    ].sum()
     prior = torch.distributions.Normal(0.0, s * math.sqrt(2.5)).log_prob(network.theta).sum()
     H = G / 0.7 + (1 / (2.5 * s**2)).diag()
     expected = fit + prior + 0.5 * P * math.log(2 * math.pi) - 0.5 * torch.logdet(H)
@@ -187,7 +211,8 @@ def test_predictions_are_differentiable_in_x():
 
 def test_refusals():
     with pytest.raises(
-        Misfit, match=r"inference\.structure=full: holds the covariances of .*use diagonal or last_layer"
+        Misfit,
+        match=r"inference\.structure=full: holds the covariances of .*use diagonal or last_layer",
     ):
         train(laplace(), component("model", "mlp", widths=[2600]), real(), 0)
     problem = real()
@@ -196,7 +221,10 @@ def test_refusals():
 
 
 def test_resumed_run_is_bit_identical(tmp_path):
-    problem, pieces = real(batch_size=8, dtype=torch.float32), (laplace(), component("model", "mlp", widths=[4]))
+    problem, pieces = (
+        real(batch_size=8, dtype=torch.float32),
+        (laplace(), component("model", "mlp", widths=[4])),
+    )
     whole, parts = train(*pieces, problem, 12)[0], resumed(*pieces, problem, 12, 5, tmp_path)[0]
     assert isinstance(whole.network, nn.Module)
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

@@ -15,7 +15,9 @@ MLP = component("model", "mlp", widths=[4], activation="tanh")
 
 
 def swag(**changes):
-    return component("inference", "swag", **({"burn_in": 5, "every": 3, "rank": 3, "momentum": 0.0} | changes))
+    return component(
+        "inference", "swag", **({"burn_in": 5, "every": 3, "rank": 3, "momentum": 0.0} | changes)
+    )
 
 
 def points(problem, steps, lr=0.01, collect_lr=0.03, burn_in=5):
@@ -46,14 +48,18 @@ def test_moments_are_literal_means_over_the_points_of_descent():
 
 def test_draws_have_the_covariance_of_equation_1():
     g = torch.Generator().manual_seed(0)
-    mean, std, deviations = (torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (3,), (4, 3)))
+    mean, std, deviations = (
+        torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (3,), (4, 3))
+    )
     std = std.abs()
     posterior = SwagPosterior(mean, std, deviations, MLP.build(real(), Streams(0)), 10)
     theta = posterior.draw(200_000, torch.Generator().manual_seed(1))
     expected = 0.5 * std.square().diag() + deviations.T @ deviations / (2 * 3)
     centred = theta - mean
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
-    assert float(((products.mean(0) - expected) / (products.std(0) / 200_000**0.5)).abs().max()) < 4.5
+    assert (
+        float(((products.mean(0) - expected) / (products.std(0) / 200_000**0.5)).abs().max()) < 4.5
+    )
     assert float((centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max()) < 4.5
     alone = SwagPosterior(mean, std, deviations[:1], posterior.model, 10).draw(
         200_000, torch.Generator().manual_seed(2)
@@ -80,7 +86,11 @@ def test_predictions_are_mixtures_of_draws_of_the_noise_too():
     assert posterior.some(3, rng.evaluation).predict(x, rng.evaluation).mu.shape[0] == 3
     for model in (component("model", "bnn", widths=[3]), component("model", "logistic_regression")):
         labels = classes(n_classes=2)
-        assert swag().posterior(train(swag(), model, labels, 12)[0]).predict(labels.test.x, rng.evaluation)
+        assert (
+            swag()
+            .posterior(train(swag(), model, labels, 12)[0])
+            .predict(labels.test.x, rng.evaluation)
+        )
 
 
 def test_on_a_linear_network_the_mean_is_near_the_posterior_mean():
@@ -88,12 +98,16 @@ def test_on_a_linear_network_the_mean_is_near_the_posterior_mean():
     model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
     state, _ = train(swag(burn_in=300, every=1, collect_lr=0.02), model, problem, 1500)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
-    mean = torch.linalg.solve(x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64, x.T @ problem.train.y[:, 0] / 0.09)
+    mean = torch.linalg.solve(
+        x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64, x.T @ problem.train.y[:, 0] / 0.09
+    )
     assert float((state.mean - mean).abs().max()) < 0.02
 
 
 def test_a_descent_that_diverges_says_so():
-    with pytest.raises(NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"):
+    with pytest.raises(
+        NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"
+    ):
         train(swag(lr=1e200), MLP, real(), 8)
 
 
@@ -135,7 +149,13 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
 @pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM], ids=["vgg", "lstm"])
 def test_a_resumed_network_is_bit_identical(model, tmp_path):
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = train(annealed(), model, problem, 17)[0], resumed(annealed(), model, problem, 17, 10, tmp_path)[0]
+    whole, parts = (
+        train(annealed(), model, problem, 17)[0],
+        resumed(annealed(), model, problem, 17, 10, tmp_path)[0],
+    )
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (annealed().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts))
+    one, other = (
+        annealed().posterior(s).predict(problem.test.x, torch.Generator()).logits
+        for s in (whole, parts)
+    )
     assert torch.equal(one, other)

@@ -8,9 +8,21 @@ from small_problems import component, real, resumed, train
 
 from runner.compose.errors import ConfigError
 
-NETWORK = {"widths": [3], "activation": "tanh", "prior_std": 0.8, "noise_init": 0.05, "noise_spread": 0.5}
+NETWORK = {
+    "widths": [3],
+    "activation": "tanh",
+    "prior_std": 0.8,
+    "noise_init": 0.05,
+    "noise_spread": 0.5,
+}
 SETTINGS = {
-    "hmc": {"trajectory": "jittered", "length": 1.2, "mass": "identity", "step_size": 0.02, "max_steps": 40},
+    "hmc": {
+        "trajectory": "jittered",
+        "length": 1.2,
+        "mass": "identity",
+        "step_size": 0.02,
+        "max_steps": 40,
+    },
     "nuts": {"mass": "identity", "step_size": 0.02, "max_depth": 5},
 }
 
@@ -18,7 +30,9 @@ SETTINGS = {
 def drawn(name: str, collapse: str, steps: int = 260, chains: int = 60, seed: int = 0):
     """Draws [C, N, P] of a network's posterior on twelve rows."""
     problem = real(n=12, n_inputs=1, n_tasks=1, missing=0.0)
-    sampler = component("inference", name, chains=chains, warmup=100, collapse=collapse, **SETTINGS[name])
+    sampler = component(
+        "inference", name, chains=chains, warmup=100, collapse=collapse, **SETTINGS[name]
+    )
     state, _ = train(sampler, component("model", "mlp", **NETWORK), problem, steps, seed)
     return problem, state, sampler.posterior(state)
 
@@ -27,7 +41,9 @@ def what_is_asked(problem, draws):
     """Means over the draws of each chain [C, Q]: f and f² at test inputs, log σ² and its square, |w|² of the last layer."""
     f = draws.predictive(draws.flat, problem.test.x[:4]).mu[..., 0]
     noise, w = draws.flat[:, -1:], draws.flat[:, 6:10]
-    asked = torch.cat([f, f**2, noise, noise**2, (w**2).sum(1, keepdim=True), (w**4).sum(1, keepdim=True)], 1)
+    asked = torch.cat(
+        [f, f**2, noise, noise**2, (w**2).sum(1, keepdim=True), (w**4).sum(1, keepdim=True)], 1
+    )
     return asked.unflatten(0, draws.draws.shape[:2]).mean(1)
 
 
@@ -72,7 +88,9 @@ def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
     problem, _, others = plain
 
     def of_squares_alone(self, fit, batch):
-        square = fit.residual.square().sum(1) / fit.variance + (fit.mean / self.scale).square().sum(1)
+        square = fit.residual.square().sum(1) / fit.variance + (fit.mean / self.scale).square().sum(
+            1
+        )
         return -0.5 * (square + len(batch.y) * fit.variance.log())
 
     monkeypatch.setattr(module.LastLayerOut, "_evidence", of_squares_alone)
@@ -82,7 +100,9 @@ def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_resumed_run_has_the_same_draws(name, tmp_path):
     problem = real(n=12, n_inputs=2, n_tasks=1, missing=0.0)
-    sampler = component("inference", name, chains=3, warmup=6, collapse="last_layer", **SETTINGS[name])
+    sampler = component(
+        "inference", name, chains=3, warmup=6, collapse="last_layer", **SETTINGS[name]
+    )
     model = component("model", "mlp", widths=[3, 2])
     whole, _ = train(sampler, model, problem, 14)
     for stop in (4, 10):
@@ -93,17 +113,31 @@ def test_a_resumed_run_has_the_same_draws(name, tmp_path):
 def test_a_model_that_cannot_is_refused(make_job):
     for model in ("bnn", "linear_regression"):
         with pytest.raises(
-            ConfigError, match=r"inference\.collapse=last_layer needs collapsible.*models that can: mlp"
+            ConfigError,
+            match=r"inference\.collapse=last_layer needs collapsible.*models that can: mlp",
         ):
-            make_job("dataset=uci_regression", f"model={model}", "inference=hmc", "inference.collapse=last_layer")
+            make_job(
+                "dataset=uci_regression",
+                f"model={model}",
+                "inference=hmc",
+                "inference.collapse=last_layer",
+            )
 
 
 def test_nothing_integrated_out_is_signed_as_before_the_key(make_job):
     from runner.compose.settings import sign
 
-    words = ("dataset=uci_regression", "dataset.simulated=true", "model=mlp", "inference=hmc", "steps=600")
+    words = (
+        "dataset=uci_regression",
+        "dataset.simulated=true",
+        "model=mlp",
+        "inference=hmc",
+        "steps=600",
+    )
     config = make_job(*words).config
-    older = config | {"inference": {k: v for k, v in config["inference"].items() if k != "collapse"}}
+    older = config | {
+        "inference": {k: v for k, v in config["inference"].items() if k != "collapse"}
+    }
     assert sign(config, "uci-sim") == sign(older, "uci-sim")
     other = make_job(*words, "inference.collapse=last_layer").config
     assert sign(other, "uci-sim") != sign(config, "uci-sim")

@@ -9,7 +9,13 @@ from configured import component
 from known_targets import F64, GaussianTarget, correlated, sampled
 
 from components.inference.hamiltonian import chees
-from components.inference.hamiltonian.adaptation import DualAveraging, Scatter, reasonable_step, search_end, windows
+from components.inference.hamiltonian.adaptation import (
+    DualAveraging,
+    Scatter,
+    reasonable_step,
+    search_end,
+    windows,
+)
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
@@ -60,7 +66,10 @@ def test_reasonable_step_crosses_a_half():
     target, mass = correlated(), Mass.of(torch.ones(2, dtype=F64))
     theta = target.sample_prior(50, torch.Generator().manual_seed(0))
     z = Phase(theta, theta, *value_and_gradient(target, theta, None))
-    found = {e: reasonable_step(target, None, mass, e, z, torch.Generator().manual_seed(1)) for e in (1e-4, 30.0)}
+    found = {
+        e: reasonable_step(target, None, mass, e, z, torch.Generator().manual_seed(1))
+        for e in (1e-4, 30.0)
+    }
     assert 0.3 < found[1e-4] < 3
     assert 0.3 < found[30.0] < 3
 
@@ -68,14 +77,19 @@ def test_reasonable_step_crosses_a_half():
 def test_a_density_that_no_step_size_suits_says_so():
     class Cliff(GaussianTarget):
         def log_prior(self, theta):
-            return super().log_prior(theta) + 1e12 * torch.where(theta.detach() == self.begun, 0.0, -1.0).sum(1)
+            return super().log_prior(theta) + 1e12 * torch.where(
+                theta.detach() == self.begun, 0.0, -1.0
+            ).sum(1)
 
         def sample_prior(self, n, generator):
             self.begun = super().sample_prior(n, generator)
             return self.begun
 
     nuts = component("inference", "nuts", chains=4)
-    state, rng = nuts.init(Cliff(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0)), Streams(0)
+    state, rng = (
+        nuts.init(Cliff(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0)),
+        Streams(0),
+    )
     with pytest.raises(NumericalTrouble, match=r"step size.*start"):
         nuts.step(state, None, rng)
 
@@ -83,7 +97,9 @@ def test_a_density_that_no_step_size_suits_says_so():
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
     target, rng = correlated(0.9), Streams(0)
-    sampler = component("inference", name, chains=30, warmup=220, mass="dense", target_acceptance=0.85)
+    sampler = component(
+        "inference", name, chains=30, warmup=220, mass="dense", target_acceptance=0.85
+    )
     state = sampler.init(target, None, rng)
     seen = []
     for _ in range(260):
@@ -93,13 +109,17 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
     assert seen[218][0].step_size != seen[219][0].step_size
     torch.testing.assert_close(seen[-1][0].mass.inverse, target.covariance, rtol=0.25, atol=0.02)
     rate = sum(r for *_, r in seen[220:]) / 40
-    assert 0.78 < rate < 0.97  # chees aims with the harmonic mean, which lies below the mean that is looked at here
+    # chees aims with the harmonic mean, which lies below the mean that is looked at here
+    assert 0.78 < rate < 0.97
     assert sampler.posterior(state).n_draws == 40
     assert sampler.posterior(state).stats["step_size"].unique().tolist() == [seen[-1][0].step_size]
 
 
 def test_without_a_warm_up_nothing_is_learnt():
-    hmc, rng = component("inference", "hmc", warmup=0, step_size=0.3, trajectory="jittered"), Streams(0)
+    hmc, rng = (
+        component("inference", "hmc", warmup=0, step_size=0.3, trajectory="jittered"),
+        Streams(0),
+    )
     state = hmc.init(correlated(), None, rng)
     for _ in range(5):
         state, info = hmc.step(state, None, rng)
@@ -113,7 +133,10 @@ def test_haltons_points():
 
 def ends(t: float, eps: float, C: int, seed: int):
     """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the identity."""
-    target, mass = GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64)), Mass.of(torch.ones(3, dtype=F64))
+    target, mass = (
+        GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64)),
+        Mass.of(torch.ones(3, dtype=F64)),
+    )
     g = torch.Generator().manual_seed(seed)
     theta = torch.randn(C, 3, generator=g, dtype=F64)
     z = Phase(theta, mass.momentum(theta, g), *value_and_gradient(target, theta, None))
@@ -147,7 +170,12 @@ def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
         return Phase(1e3 * z.theta, 1e3 * z.r, z.value, z.gradient)
 
     def paper(z, after, rate):
-        return chees.slope(z, after, rate, mass, 1.0) * 5 / float(rate.sum()) * float(mass.square(z.theta).mean() ** 2)
+        return (
+            chees.slope(z, after, rate, mass, 1.0)
+            * 5
+            / float(rate.sum())
+            * float(mass.square(z.theta).mean() ** 2)
+        )
 
     assert chees.slope(far(z), far(after), rate, mass, 1.0) == pytest.approx(right)
     assert abs(chees.slope(z, after, 1e-6 * rate, mass, 1.0)) < 1e-5 * abs(right)
@@ -173,7 +201,8 @@ def test_length_climbs_and_does_not_pass_its_most():
     assert math.exp(length.log_length) == pytest.approx(2.0)
     assert length.learnt(math.nan, 2.0) == length
     first = chees.Length.of(1.0).learnt(-3.0, 2.0)
-    assert first.log_length == pytest.approx(-0.05)  # Adam's first step, whatever the size of the gradient
+    # Adam's first step, whatever the size of the gradient
+    assert first.log_length == pytest.approx(-0.05)
     assert math.exp(length.stretch(3.0).log_length) == pytest.approx(6.0)
 
 
@@ -182,7 +211,10 @@ def test_length_is_adam_with_clipped_gradients():
     length, log_length, squares = chees.Length.of(1.0), 0.0, []
     for m, g in enumerate(gradients, start=1):
         if m > 1:
-            rms = math.sqrt(sum(0.05 * 0.95 ** (m - 2 - i) * s for i, s in enumerate(squares)) / (1 - 0.95 ** (m - 1)))
+            rms = math.sqrt(
+                sum(0.05 * 0.95 ** (m - 2 - i) * s for i, s in enumerate(squares))
+                / (1 - 0.95 ** (m - 1))
+            )
             g = max(-3 * rms, min(3 * rms, g))
         squares.append(g * g)
         second = sum(0.05 * 0.95 ** (m - 1 - i) * s for i, s in enumerate(squares)) / (1 - 0.95**m)
@@ -199,7 +231,12 @@ def test_steps_are_bounded_while_the_chains_look_for_the_target():
     assert hmc.count_steps(0.002, 0.001, 1) == 64
     jittered = component("inference", "hmc", trajectory="jittered")
     assert [jittered.count_steps(9.0, 0.1, t) for t in (1, 250, 251)] == [64, 64, 90]
-    assert component("inference", "hmc", trajectory="jittered", mass="identity").count_steps(9.0, 0.1, 1) == 90
+    assert (
+        component("inference", "hmc", trajectory="jittered", mass="identity").count_steps(
+            9.0, 0.1, 1
+        )
+        == 90
+    )
     assert component("inference", "hmc", max_steps=7).count_steps(0.002, 0.001, 1) == 7
 
 
@@ -218,7 +255,11 @@ def test_chees_converges_where_chains_start_far_away():
 REGRESSIONS = {
     "linear_simulation": ["dataset=linear_simulation", "model=linear_regression"],
     "diabetes": ["dataset=diabetes", "model=linear_regression"],
-    "ten columns": ["dataset=linear_simulation", "dataset.beta=[3,1,0,0,2,0,0,0,1,1]", "model=linear_regression"],
+    "ten columns": [
+        "dataset=linear_simulation",
+        "dataset.beta=[3,1,0,0,2,0,0,0,1,1]",
+        "model=linear_regression",
+    ],
 }
 
 

@@ -62,11 +62,20 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("trajectory", SETTINGS)
-@pytest.mark.parametrize("target", [correlated(), GammaTarget(), Funnel()], ids=["gaussian", "gamma", "funnel"])
+@pytest.mark.parametrize(
+    "target", [correlated(), GammaTarget(), Funnel()], ids=["gaussian", "gamma", "funnel"]
+)
 def test_moments_are_exact(target, trajectory):
     draws = sampled("hmc", target, 350, chains=200, warmup=150, **SETTINGS[trajectory])
     assert moment_z(draws, target) < 4
-    assert draws.stats.keys() == {"lp", "diverging", "acceptance_rate", "energy", "n_steps", "step_size"}
+    assert draws.stats.keys() == {
+        "lp",
+        "diverging",
+        "acceptance_rate",
+        "energy",
+        "n_steps",
+        "step_size",
+    }
     lp = target.log_prior(draws.draws[:, -1])
     torch.testing.assert_close(draws.stats["lp"][:, -1], lp)
 
@@ -98,11 +107,15 @@ def test_a_wrong_inverse_of_the_mass_fails(monkeypatch):
     target = correlated()
 
     def z():
-        return moment_z(sampled("hmc", target, 250, chains=200, warmup=150, trajectory="fixed"), target)
+        return moment_z(
+            sampled("hmc", target, 250, chains=200, warmup=150, trajectory="fixed"), target
+        )
 
     assert z() < 4
     right = Mass.of
-    monkeypatch.setattr(Mass, "of", staticmethod(lambda covariance: Mass(covariance, right(1 / covariance).root)))
+    monkeypatch.setattr(
+        Mass, "of", staticmethod(lambda covariance: Mass(covariance, right(1 / covariance).root))
+    )
     assert z() > 6
 
 
@@ -113,12 +126,19 @@ def test_kernel_passes_the_rank_test_and_its_mutants_do_not(monkeypatch):
         m.setattr(module, "acceptance", lambda error: torch.ones_like(error))
         assert rank_p("hmc", NormalGamma(), replications=2000, length=6, **settings) < 1e-3
     with monkeypatch.context() as m:
-        m.setattr(Mass, "momentum", lambda self, like, g: 1.3 * torch.randn(like.shape, generator=g, dtype=like.dtype))
+        m.setattr(
+            Mass,
+            "momentum",
+            lambda self, like, g: 1.3 * torch.randn(like.shape, generator=g, dtype=like.dtype),
+        )
         assert rank_p("hmc", NormalGamma(), replications=2000, length=6, **settings) < 1e-3
 
 
 def test_divergences_are_counted_and_rejected():
-    hmc, rng = component("inference", "hmc", chains=50, step_size=4.0, length=20.0, **FIXED), Streams(0)
+    hmc, rng = (
+        component("inference", "hmc", chains=50, step_size=4.0, length=20.0, **FIXED),
+        Streams(0),
+    )
     state = hmc.init(correlated(), None, rng)
     for _ in range(5):
         state, info = hmc.step(state, None, rng)
@@ -143,10 +163,16 @@ def test_lengths_of_trajectories():
     eps = {"step_size": 0.3, "length": 1.0, "warmup": 0, "chains": 2}
     fixed = sampled("hmc", correlated(), 4, trajectory="fixed", **eps)
     assert fixed.stats["n_steps"].unique().tolist() == [4]
-    assert fixed.stats["step_size"].unique().tolist() == [0.25]  # four steps last exactly as long as was asked
+    # four steps last exactly as long as was asked
+    assert fixed.stats["step_size"].unique().tolist() == [0.25]
     jittered = sampled("hmc", correlated(), 4, trajectory="jittered", **eps)
     assert jittered.stats["n_steps"][0].tolist() == [2, 1, 3, 1]  # h = 1/2, 1/4, 3/4, 1/8
-    assert sampled("hmc", correlated(), 2, trajectory="fixed", max_steps=3, **eps).stats["n_steps"].max() == 3
+    assert (
+        sampled("hmc", correlated(), 2, trajectory="fixed", max_steps=3, **eps)
+        .stats["n_steps"]
+        .max()
+        == 3
+    )
 
 
 def test_configurations_that_cannot_be():

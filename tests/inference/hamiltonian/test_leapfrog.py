@@ -47,12 +47,15 @@ def test_mass_is_the_inverse_of_a_covariance(mass):
     M = torch.linalg.inv(inverse)
     r = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
     torch.testing.assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
-    torch.testing.assert_close(mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r]))
+    torch.testing.assert_close(
+        mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r])
+    )
     torch.testing.assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))
     torch.testing.assert_close(mass.move(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
     assert mass.speed == pytest.approx(float((inverse.trace() / 2).sqrt()))
     many = mass.momentum(r.new_zeros(200_000, 2), torch.Generator().manual_seed(1))
-    torch.testing.assert_close(many.T.cov(), M, rtol=0, atol=0.02)  # entries below 2: MC error about 0.006
+    # entries below 2: MC error about 0.006
+    torch.testing.assert_close(many.T.cov(), M, rtol=0, atol=0.02)
 
 
 def test_leapfrog_is_its_three_lines_repeated(mass):
@@ -107,7 +110,9 @@ def test_energy_and_acceptance_are_their_formulas():
         literal = -Quartic().log_prior(z.theta)[c] + 0.5 * z.r[c] @ mass.inverse @ z.r[c]
         torch.testing.assert_close(z.energy(mass)[c], literal)
     error = torch.tensor([-2.0, 0.0, 0.5, 3000.0], dtype=F64)
-    torch.testing.assert_close(acceptance(error), torch.tensor([1.0, 1.0, 0.6065306597, 0.0], dtype=F64))
+    torch.testing.assert_close(
+        acceptance(error), torch.tensor([1.0, 1.0, 0.6065306597, 0.0], dtype=F64)
+    )
     lost = energy_error(torch.tensor([torch.nan, torch.inf, -torch.inf, 2.0]), torch.ones(4))
     assert lost.tolist() == [torch.inf, torch.inf, torch.inf, 1.0]
     assert acceptance(lost)[:3].tolist() == [0, 0, 0]
@@ -133,4 +138,6 @@ def test_a_closed_form_is_asked_for_the_value_only_where_the_trajectory_ends():
     assert closed.asked == [False, False, False, True]
     assert torch.equal(a.theta, b.theta)
     assert torch.equal(a.value, b.value)
-    assert torch.equal(gradient_alone(closed, z.theta, rows), gradient_alone(Quartic(), z.theta, rows))
+    assert torch.equal(
+        gradient_alone(closed, z.theta, rows), gradient_alone(Quartic(), z.theta, rows)
+    )

@@ -71,7 +71,9 @@ def literal(model, theta, r, u: list, eps: float, max_depth: int):
     return chosen, n_steps, depth
 
 
-@pytest.mark.parametrize(("eps", "target"), [(0.15, correlated(0.9)), (0.5, correlated(0.5)), (0.25, Funnel())])
+@pytest.mark.parametrize(
+    ("eps", "target"), [(0.15, correlated(0.9)), (0.5, correlated(0.5)), (0.25, Funnel())]
+)
 def test_every_chain_is_the_literal_recursion(eps, target):
     C, rng = 7, Streams(5)
     nuts = component("inference", "nuts", chains=C, step_size=eps, max_depth=6, **FIXED)
@@ -86,7 +88,9 @@ def test_every_chain_is_the_literal_recursion(eps, target):
         state, _ = nuts.step(state, None, rng)
         draws = nuts.posterior(state)
         for c in range(C):
-            theta, n_steps, depth = literal(target, before[c], r[c], [x[:, c].tolist() for x in u], eps, 6)
+            theta, n_steps, depth = literal(
+                target, before[c], r[c], [x[:, c].tolist() for x in u], eps, 6
+            )
             torch.testing.assert_close(state.theta[c], theta, rtol=1e-9, atol=1e-9)
             assert int(draws.stats["n_steps"][c, -1]) == n_steps
             assert int(draws.stats["tree_depth"][c, -1]) == depth
@@ -94,7 +98,9 @@ def test_every_chain_is_the_literal_recursion(eps, target):
     assert len(depths) > 1
 
 
-@pytest.mark.parametrize("target", [correlated(), GammaTarget(), Funnel()], ids=["gaussian", "gamma", "funnel"])
+@pytest.mark.parametrize(
+    "target", [correlated(), GammaTarget(), Funnel()], ids=["gaussian", "gamma", "funnel"]
+)
 @pytest.mark.parametrize("mass", ["diagonal", "dense"])
 def test_moments_are_exact(target, mass):
     draws = sampled("nuts", target, 180, chains=200, warmup=80, mass=mass)
@@ -146,7 +152,9 @@ class Joint:
 
     def log_prior(self, theta):
         rows = Rows(theta[:, 2:])
-        return self.model.log_prior(theta[:, :2]) + self.model.log_likelihood(theta[:, :2], rows).sum(1)
+        return self.model.log_prior(theta[:, :2]) + self.model.log_likelihood(
+            theta[:, :2], rows
+        ).sum(1)
 
     def log_likelihood(self, theta, batch):
         return theta.new_zeros(len(theta), 0)
@@ -159,7 +167,11 @@ def test_kernel_leaves_a_density_invariant_and_its_mutants_do_not(monkeypatch):
         m.setattr(tree, "energy_error", lambda after, before: torch.zeros_like(after))
         assert two_sample_p("nuts", Joint(), **settings) < 1e-3
     with monkeypatch.context() as m:
-        m.setattr(Mass, "momentum", lambda self, like, g: 1.3 * torch.randn(like.shape, generator=g, dtype=like.dtype))
+        m.setattr(
+            Mass,
+            "momentum",
+            lambda self, like, g: 1.3 * torch.randn(like.shape, generator=g, dtype=like.dtype),
+        )
         assert two_sample_p("nuts", Joint(), **settings) < 1e-3
 
 

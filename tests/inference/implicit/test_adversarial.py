@@ -17,7 +17,13 @@ from components.maths.power_mean import log_power_mean
 from runner.execution.rng import Streams
 
 NET = component("model", "mlp", widths=[4], activation="leaky_relu", noise_init=0.5, prior_std=0.9)
-KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8], "discriminator_widths": [8]}
+KEYS = {
+    "n_samples": 6,
+    "n_predict": 5,
+    "noise_dim": 7,
+    "generator_widths": [8],
+    "discriminator_widths": [8],
+}
 
 
 def begun(name="aadm", seed=3, problem=None, **keys):
@@ -41,7 +47,9 @@ def test_the_objective_is_equation_28(alpha, rows):
     for b in range(B):
         one = batch.part(slice(b, b + 1), 1.0)
         mine = theta if rows == "shared" else theta.unflatten(0, (K, B))[:, b]
-        ell = torch.stack([network.log_prob(network.outputs(t[None], one.x), one)[0, 0] for t in mine])
+        ell = torch.stack(
+            [network.log_prob(network.outputs(t[None], one.x), one)[0, 0] for t in mine]
+        )
         fit = fit + 4.0 * (ell.double() * alpha).exp().mean().log() / alpha
     standardised = (theta - theta.mean(0)) / theta.std(0, correction=0)
     log_r = Normal(theta.mean(0), theta.std(0, correction=0)).log_prob(theta).sum(1)
@@ -62,7 +70,9 @@ def test_single_precision_keeps_the_digits_at_small_alpha():
 def test_small_alpha_follows_avb():
     paths = {}
     for name, keys in (("aadm", {"alpha": 1e-4}), ("avb", {})):
-        inference, state, problem, rng = begun(name, noise_log_variance=1.0, initial_std=0.4, **keys)
+        inference, state, problem, rng = begun(
+            name, noise_log_variance=1.0, initial_std=0.4, **keys
+        )
         for _ in range(200):
             state, _ = inference.step(state, problem.train, rng)
         paths[name] = torch.cat([p.detach().flatten() for p in state.q.parameters()])
@@ -72,7 +82,8 @@ def test_small_alpha_follows_avb():
         state, _ = inference.step(state, problem.train, rng)
     other = torch.cat([p.detach().flatten() for p in state.q.parameters()])
     assert float((other - paths["avb"]).abs().mean()) > 3 * near
-    assert near < 2e-3  # Adam's first steps are as long for a small difference of gradients as for a large one
+    # Adam's first steps are as long for a small difference of gradients as for a large one
+    assert near < 2e-3
 
 
 def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
@@ -88,12 +99,18 @@ def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
     )
 
 
-@pytest.mark.parametrize(("d", "least"), [(2, 0.98), pytest.param(10, 0.95, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("d", "least"), [(2, 0.98), pytest.param(10, 0.95, marks=pytest.mark.slow)]
+)
 def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
     g = torch.Generator().manual_seed(d)
     rho = 0.6 if d == 2 else 0.3
-    covariance = (1 - rho) * torch.eye(d) + rho  # unit variances: all that adaptive contrast leaves is correlation
-    law, noise = MultivariateNormal(torch.zeros(d), covariance), MultivariateNormal(torch.zeros(d), torch.eye(d))
+    # unit variances: all that adaptive contrast leaves is correlation
+    covariance = (1 - rho) * torch.eye(d) + rho
+    law, noise = (
+        MultivariateNormal(torch.zeros(d), covariance),
+        MultivariateNormal(torch.zeros(d), torch.eye(d)),
+    )
     factor = torch.linalg.cholesky(covariance)
     T = leaky_perceptron([d, 50, 50, 1], 0.1, Streams(d), torch.zeros(1))
     optimizer = Adam(T.parameters(), 1e-3)
@@ -119,7 +136,9 @@ def test_the_discriminator_stands_still_while_the_generator_climbs():
     terms["objective"].backward()
     assert all(p.grad is None for p in state.discriminator.parameters())
     state, info = inference.step(state, problem.train, rng)
-    assert any(not torch.equal(a, b) for a, b in zip(before, state.discriminator.parameters(), strict=True))
+    assert any(
+        not torch.equal(a, b) for a, b in zip(before, state.discriminator.parameters(), strict=True)
+    )
     assert 0 < float(info["discriminator_loss"]) < 4
     assert "elbo" not in info
 
@@ -127,7 +146,9 @@ def test_the_discriminator_stands_still_while_the_generator_climbs():
 def test_rows_of_their_own_are_other_draws():
     inference, state, problem, _ = begun(rows="own")
     batch = problem.train.part(slice(0, 5), 4.0)
-    theta, log_likelihood = inference.sample(state.q, batch, state.q.noise(30, torch.Generator().manual_seed(1)))
+    theta, log_likelihood = inference.sample(
+        state.q, batch, state.q.noise(30, torch.Generator().manual_seed(1))
+    )
     assert theta.shape[0] == 30
     assert log_likelihood.shape == (6, 5)
     assert len(theta.unique(dim=0)) == 30
@@ -144,7 +165,11 @@ def test_a_conjugate_regression_is_learnt():
     problem = real(n=40, missing=0.0)
     linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
     inference = component(
-        "inference", "avb", **(KEYS | {"lr": 3e-3, "discriminator": "none", "n_samples": 50, "noise_log_variance": 0.0})
+        "inference",
+        "avb",
+        **(
+            KEYS | {"lr": 3e-3, "discriminator": "none", "n_samples": 50, "noise_log_variance": 0.0}
+        ),
     )
     rng = Streams(0)
     state = inference.init(linear.build(problem, rng), problem, rng)
@@ -154,7 +179,8 @@ def test_a_conjugate_regression_is_learnt():
     precision = x.T @ x / 0.25 + torch.eye(x.shape[1]).to(x)
     solved = torch.linalg.solve(precision, x.T @ problem.train.y / 0.25)  # [D + 1, T]
     mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
-    deviations = (precision.diagonal() ** -0.5)[:, None].expand_as(solved)  # what independent Gaussians have
+    # what independent Gaussians have
+    deviations = (precision.diagonal() ** -0.5)[:, None].expand_as(solved)
     narrow = torch.cat([deviations[:-1].T.flatten(), deviations[-1]])
     theta = state.q.draw(4000, torch.Generator().manual_seed(0)).detach()
     assert float(((theta.mean(0) - mean) / narrow).abs().max()) < 0.5

@@ -13,7 +13,13 @@ from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
 PLAIN = {"widths": [4], "activation": "leaky_relu", "noise_init": 0.5, "prior_std": 0.9}
-LEARNED = {"widths": [4, 3], "activation": "leaky_relu", "prior_std": "learned", "prior_init": 0.3, "biases": "point"}
+LEARNED = {
+    "widths": [4, 3],
+    "activation": "leaky_relu",
+    "prior_std": "learned",
+    "prior_init": 0.3,
+    "biases": "point",
+}
 KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8], "discriminator_widths": [8],
         "initial_std": 0.4, "noise_log_variance": 0.0, "lr": 1e-2, "discriminator_lr": 1e-2, "warmup": 4}  # fmt: skip
 STEPS = 12
@@ -54,7 +60,8 @@ def together(name, network, problems, **keys):
 
 CASES = [
     ("aadm", PLAIN, real, torch.float64, {"alpha": 0.5}),
-    ("aadm", LEARNED, real, torch.float32, {"alpha": 1.0, "lr": 1e-3, "discriminator_lr": 2e-3}),  # rates of aadm_uci
+    # rates of aadm_uci
+    ("aadm", LEARNED, real, torch.float32, {"alpha": 1.0, "lr": 1e-3, "discriminator_lr": 2e-3}),
     ("aadm", LEARNED, real, torch.float64, {"rows": "own"}),
     ("aadm", PLAIN, classes, torch.float64, {"alpha": 0.5}),
     ("avb", LEARNED, real, torch.float64, {}),
@@ -69,7 +76,8 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
     method, state, info, problem, rng = together(name, network, problems, **keys)
     first = begun(name, network, problems, **keys)[1].q.trainable_parameters()
     assert all(
-        float((a - b).detach().abs().max()) > 0.005 for a, b in zip(first, state.q.trainable_parameters(), strict=True)
+        float((a - b).detach().abs().max()) > 0.005
+        for a, b in zip(first, state.q.trainable_parameters(), strict=True)
     )
     scores = problem.score(method.posterior(state), rng)
     for r, (inference, alone, said, streams) in enumerate(apart(name, network, problems, **keys)):
@@ -84,7 +92,9 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
             assert float(info[word][r]) == pytest.approx(float(value), rel=1e4 * close)
         own = problems[r].score(inference.posterior(alone), streams)
         for word, value in own.items():
-            assert float(scores[word][r]) == pytest.approx(float(value), rel=1e4 * close, abs=1e-12), word
+            assert float(scores[word][r]) == pytest.approx(
+                float(value), rel=1e4 * close, abs=1e-12
+            ), word
 
 
 @pytest.mark.parametrize("keys", [{}, {"discriminator": "none", "rows": "own"}])
@@ -96,14 +106,18 @@ def test_several_alphas_are_those_of_runs_of_their_own(keys):
     assert [list(of.of) for of in posteriors] == [["0.01", "0.5", "1"]] * 2
     told: set[str] = set()
     for v, alpha in enumerate(alphas):
-        for r, (inference, alone, said, streams) in enumerate(apart("aadm", network, problems, alpha=alpha, **keys)):
+        for r, (inference, alone, said, streams) in enumerate(
+            apart("aadm", network, problems, alpha=alpha, **keys)
+        ):
             mine = dict(alone.q.named_parameters())
             for at, p in state.q.module(r * len(alphas) + v).named_parameters():
                 torch.testing.assert_close(p, mine[at], rtol=1e-10, atol=1e-12)
             for word, value in said.items():
                 assert float(info[f"{word}/{alpha:g}"][r]) == pytest.approx(float(value), rel=1e-8)
             for word, value in problems[r].score(inference.posterior(alone), streams).items():
-                assert float(scores[f"{word}/{alpha:g}"][r]) == pytest.approx(float(value), rel=1e-8), word
+                assert float(scores[f"{word}/{alpha:g}"][r]) == pytest.approx(
+                    float(value), rel=1e-8
+                ), word
         told |= {f"{word}/{alpha:g}" for word in said}
     assert info.keys() == told
     assert float((scores["rmse/1"] - scores["rmse/0.01"]).abs().min()) > 1e-4
@@ -114,7 +128,9 @@ def test_each_split_has_its_own_batches():
     problems, rng = splits(), Streams(5)
     shown = list(SupervisedReplicates(problems).batches("minibatch", rng, 1, 4))
     for r, problem in enumerate(problems):
-        for (step, each), (other, batch) in zip(shown, problem.batches("minibatch", Streams(5, r), 1, 4), strict=True):
+        for (step, each), (other, batch) in zip(
+            shown, problem.batches("minibatch", Streams(5, r), 1, 4), strict=True
+        ):
             assert (step, each.scale, each.n_rows) == (other, batch.scale, batch.n_rows)
             assert torch.equal(each.x[r], batch.x)
             assert torch.equal(each.y[r].nan_to_num(), batch.y.nan_to_num())
@@ -134,7 +150,10 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
     again.restore(streams)
     for _, batch in problem.batches("minibatch", again, 5, STEPS):
         state, _ = method.step(state, batch, again)
-    ends = [checkpoint.snapshot(end, of.state(), {}).tensors for end, of in ((whole, rng), (state, again))]
+    ends = [
+        checkpoint.snapshot(end, of.state(), {}).tensors
+        for end, of in ((whole, rng), (state, again))
+    ]
     assert ends[0].keys() == ends[1].keys()
     assert "streams.1/noise" in ends[0]
     assert all(torch.equal(ends[0][at], ends[1][at]) for at in ends[0])

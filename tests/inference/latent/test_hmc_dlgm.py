@@ -43,8 +43,12 @@ def test_fields_are_the_log_joint_and_its_slope(problem):
     torch.testing.assert_close(value, module.log_joint(problem.train, z).detach())
     h = 1e-5
     for d in range(2):
-        up, down = (module.log_joint(problem.train, z + sign * h * torch.eye(2)[d]) for sign in (1, -1))
-        torch.testing.assert_close(slope[..., d], ((up - down) / (2 * h)).detach(), rtol=1e-5, atol=1e-5)
+        up, down = (
+            module.log_joint(problem.train, z + sign * h * torch.eye(2)[d]) for sign in (1, -1)
+        )
+        torch.testing.assert_close(
+            slope[..., d], ((up - down) / (2 * h)).detach(), rtol=1e-5, atol=1e-5
+        )
 
 
 def test_draws_of_the_posterior_stay_so(problem):
@@ -66,7 +70,10 @@ def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(pro
     """Fisher's identity, for any number of iterations and steps that are refused now and then."""
     module, rng = ppca(problem, exact_guide=True), Streams(0)
     inference = hmc(improve_steps=2, leapfrog_steps=2)
-    draws = [parts(inference.gradient(module, problem.train, 1.2, rng.noise)[0], module)[0] for _ in range(300)]
+    draws = [
+        parts(inference.gradient(module, problem.train, 1.2, rng.noise)[0], module)[0]
+        for _ in range(300)
+    ]
     assert float(z_scores(draws, fisher(module, problem.train.x)).abs().max()) < 4
 
 
@@ -74,9 +81,14 @@ def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
     module, rng = ppca(problem, exact_guide=False), Streams(0)
     expected = fisher(module, problem.train.x)
     inference = hmc(improve_steps=12, n_samples=100)
-    refined = [parts(inference.gradient(module, problem.train, 0.3, rng.noise)[0], module)[0] for _ in range(20)]
+    refined = [
+        parts(inference.gradient(module, problem.train, 0.3, rng.noise)[0], module)[0]
+        for _ in range(20)
+    ]
     assert float(z_scores(refined, expected).abs().max()) < 4.5
-    elbo = module.elbo_rows(problem.train, torch.randn(4_000, N, 2, generator=rng.noise, dtype=torch.float64))
+    elbo = module.elbo_rows(
+        problem.train, torch.randn(4_000, N, 2, generator=rng.noise, dtype=torch.float64)
+    )
     of_elbo = torch.autograd.grad(elbo.mean(0).sum(), list(module.generative.parameters()))
     bias = (torch.cat([g.flatten() for g in of_elbo]) - expected).abs()
     assert float(bias.max()) > 10 * float((torch.stack(refined).mean(0) - expected).abs().max())
@@ -96,7 +108,9 @@ def test_the_guide_climbs_its_own_bound(problem):
 
 def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
     vae = component("model", "vae", latent_dim=2, widths=[4])
-    state, rng = trained(hmc(step_size=3.0, target_acceptance=0.8, improve_steps=2), vae, problem, 100)
+    state, rng = trained(
+        hmc(step_size=3.0, target_acceptance=0.8, improve_steps=2), vae, problem, 100
+    )
     rates = []
     for _ in range(60):
         state, info = hmc(target_acceptance=0.8, improve_steps=2).step(state, problem.train, rng)
@@ -107,7 +121,9 @@ def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
 
 def test_training_leads_to_the_best_likelihood(problem):
     vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
-    state, _ = trained(hmc(lr=0.03, improve_steps=2, leapfrog_steps=3, n_samples=4), vae, problem, 500)
+    state, _ = trained(
+        hmc(lr=0.03, improve_steps=2, leapfrog_steps=3, n_samples=4), vae, problem, 500
+    )
     x = problem.train.x
     values = torch.linalg.eigvalsh((x - x.mean(0)).T @ (x - x.mean(0)) / N)
     spectrum = torch.cat([torch.full((2,), 0.3).double(), values[2:].clamp_min(0.3)])

@@ -27,7 +27,9 @@ def problem():
 
 def gradients(module, batch, K, way, generator):
     """Of every parameter [P], of the sum over the rows."""
-    found = torch.autograd.grad(weighed(module, batch, K, way, generator)[1], list(module.parameters()))
+    found = torch.autograd.grad(
+        weighed(module, batch, K, way, generator)[1], list(module.parameters())
+    )
     return torch.cat([g.flatten() for g in found])
 
 
@@ -40,7 +42,9 @@ def test_weights_are_a_literal_ratio_of_densities(problem):
             noise = torch.randn(3, N, 2, generator=Streams(2).noise, dtype=torch.float64)
             z, (up,) = m + s * noise, module.generative.network.layers
             eye = torch.eye(4, dtype=torch.float64)
-            p = MultivariateNormal(z @ up.weight.T + up.bias, module.generative.log_noise.exp() * eye).log_prob(batch.x)
+            p = MultivariateNormal(
+                z @ up.weight.T + up.bias, module.generative.log_noise.exp() * eye
+            ).log_prob(batch.x)
             prior = Normal(torch.zeros(()).double(), 1.0).log_prob(z).sum(-1)
             expected = p + prior - Normal(m, s).log_prob(z).sum(-1)
         torch.testing.assert_close(log_w, expected)
@@ -68,7 +72,8 @@ def test_bounds_rise_with_k_to_the_likelihood(problem):
         log_w = weighed(module, problem.train, many, "reparam", Streams(0).noise)[0]
     found = []
     for K in (1, 4, 32, 512):
-        each = log_mean_exp(log_w.view(K, -1, N)).mean(1)  # L̂^K of independent sets, summed over rows
+        # L̂^K of independent sets, summed over rows
+        each = log_mean_exp(log_w.view(K, -1, N)).mean(1)
         found.append((float(each.mean()), float(each.std()) / (many / K) ** 0.5))
     means = [mean for mean, _ in found]
     assert means == sorted(means)
@@ -81,7 +86,9 @@ def fisher(module, x):
     """∇_θ Σ_b log p(x_b), differentiated through the marginal [P_θ]."""
     (up,) = module.generative.network.layers
     eye = torch.eye(x.shape[1], dtype=x.dtype)
-    law = MultivariateNormal(up.bias, up.weight @ up.weight.T + module.generative.log_noise.exp() * eye)
+    law = MultivariateNormal(
+        up.bias, up.weight @ up.weight.T + module.generative.log_noise.exp() * eye
+    )
     own = list(module.generative.parameters())
     return torch.cat([g.flatten() for g in torch.autograd.grad(law.log_prob(x).sum(), own)])
 
@@ -106,7 +113,10 @@ def test_the_two_gradients_have_one_mean(problem):
     both = [Streams(1), Streams(1)]
     differences, spread = [], []
     for _ in range(600):
-        pair = [gradients(module, problem.train, 5, w, r.noise) for w, r in zip(("reparam", "dreg"), both, strict=True)]
+        pair = [
+            gradients(module, problem.train, 5, w, r.noise)
+            for w, r in zip(("reparam", "dreg"), both, strict=True)
+        ]
         torch.testing.assert_close(pair[0][:n], pair[1][:n])
         differences.append((pair[0] - pair[1])[n:])
         spread.append(torch.stack(pair)[:, n:])
@@ -134,7 +144,10 @@ def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
 
 @pytest.mark.parametrize("way", ["reparam", "dreg"])
 def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
-    inference, module = component("inference", "iwae", n_samples=7, gradient=way), ppca(problem, exact_guide=False)
+    inference, module = (
+        component("inference", "iwae", n_samples=7, gradient=way),
+        ppca(problem, exact_guide=False),
+    )
     state = inference.init(module, problem, Streams(0))
     exact = float(log_evidence(module, problem.train.x).sum())
     _, info = inference.step(state, problem.train, Streams(3))
@@ -159,7 +172,10 @@ def test_training_leads_to_the_best_likelihood(problem):
 
 
 def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
-    vae, inference = component("model", "vae", latent_dim=2, widths=[4]), component("inference", "iwae", n_samples=3)
+    vae, inference = (
+        component("model", "vae", latent_dim=2, widths=[4]),
+        component("inference", "iwae", n_samples=3),
+    )
     whole, _ = trained(inference, vae, problem, 6)
     parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))

@@ -24,7 +24,12 @@ NOISE = 2.0
 
 
 def analysed(
-    name: str, steps: int = 4, noise: float | str = NOISE, data: str = "linear_simulation", times=1.0, **settings
+    name: str,
+    steps: int = 4,
+    noise: float | str = NOISE,
+    data: str = "linear_simulation",
+    times=1.0,
+    **settings,
 ):
     """Posterior of an analysis of a simulated regression, the problem and the model."""
     keys = {
@@ -62,12 +67,16 @@ def test_confidence_regions_cover(noise):
     torch.testing.assert_close(found.data.beta, problem.truth["beta"])
 
 
-def literal_risk(rule: int, beta: torch.Tensor, X: torch.Tensor, errors: torch.Tensor, penalty: torch.Tensor) -> float:
+def literal_risk(
+    rule: int, beta: torch.Tensor, X: torch.Tensor, errors: torch.Tensor, penalty: torch.Tensor
+) -> float:
     """(1.2) as an average over data sets of L(θ, θ̂(y)) = ‖θ − θ̂(y)‖², one data set at a time."""
     total = 0.0
     for e in errors:
         fit = least_squares(X, (X @ beta + e)[None], NOISE)
-        estimate = statistical_risk.estimates(fit, torch.eye(len(beta), dtype=F64), penalty)[rule, 0]
+        estimate = statistical_risk.estimates(fit, torch.eye(len(beta), dtype=F64), penalty)[
+            rule, 0
+        ]
         total += float(((estimate - beta) ** 2).sum())
     return total / len(errors)
 
@@ -75,7 +84,9 @@ def literal_risk(rule: int, beta: torch.Tensor, X: torch.Tensor, errors: torch.T
 def test_risk_functions_are_averages_of_losses_over_data_sets():
     inference = component("inference", "statistical_risk", simulations=50, multiples=[0.5, 2.0])
     problem, rng = load("linear_simulation", n_train=12, beta=[1.0, 0.0, -1.0], noise=NOISE)
-    model = component("model", "linear_regression", noise=NOISE, intercept_scale=None).build(problem, rng)
+    model = component("model", "linear_regression", noise=NOISE, intercept_scale=None).build(
+        problem, rng
+    )
     state = inference.init(model, problem, rng)
     before = rng.noise.get_state()
     state, _ = inference.step(state, problem.train, rng)
@@ -84,14 +95,17 @@ def test_risk_functions_are_averages_of_losses_over_data_sets():
     found = inference.posterior(state)
     for m, r in enumerate((0.5, 2.0)):
         for e in range(len(statistical_risk.ESTIMATORS)):
-            literal = literal_risk(e, r * problem.truth["beta"], state.data.X, errors, model.penalty)
+            literal = literal_risk(
+                e, r * problem.truth["beta"], state.data.X, errors, model.penalty
+            )
             assert float(found.risk[e, m]) == pytest.approx(literal)
 
 
 def test_least_squares_has_constant_risk_and_is_dominated():
     found, *_ = analysed("statistical_risk", simulations=5000)
     exact = NOISE * float(found.data.fit.covariance.trace())
-    assert bool(((found.risk[0] - exact).abs() < 4 * found.error[0]).all())  # (1.3): its worst case is every case
+    # (1.3): its worst case is every case
+    assert bool(((found.risk[0] - exact).abs() < 4 * found.error[0]).all())
     assert found.dominating["james_stein"]
     assert found.dominating["james_stein_plus"]
     assert not found.dominating["bayes"]  # far from 0 the prior misleads
@@ -102,10 +116,16 @@ def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterio
     bayes = statistical_risk.ESTIMATORS.index("bayes")
     assert int(found.bayes_risk.argmin()) == bayes  # (1.4)
     # (1.5): E_y of the posterior expected loss σ² tr Λ⁻¹, which is the same for every y
-    posterior_loss = NOISE * float(torch.linalg.inv(found.data.fit.gram + model.penalty.diag()).trace())
-    assert abs(float(found.bayes_risk[bayes]) - posterior_loss) < 4 * float(found.bayes_error[bayes])
+    posterior_loss = NOISE * float(
+        torch.linalg.inv(found.data.fit.gram + model.penalty.diag()).trace()
+    )
+    assert abs(float(found.bayes_risk[bayes]) - posterior_loss) < 4 * float(
+        found.bayes_error[bayes]
+    )
     assert float(found.bayes_risk[0]) - posterior_loss > 10 * float(found.bayes_error[0])
-    torch.testing.assert_close(found.chosen, coefficients(found.data.X, found.data.y, model.penalty).m)
+    torch.testing.assert_close(
+        found.chosen, coefficients(found.data.X, found.data.y, model.penalty).m
+    )
 
 
 @pytest.mark.parametrize("noise", [NOISE, "learned"])
@@ -113,7 +133,9 @@ def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, m
     found, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
     error = (0.09 / found.n) ** 0.5
     assert abs(found.over_prior / found.n - 0.9) < 4 * error
-    far, *_ = analysed("conjugate_bayes", noise=noise, simulations=1000, level=0.9, draws=10, times=4.0)
+    far, *_ = analysed(
+        "conjugate_bayes", noise=noise, simulations=1000, level=0.9, draws=10, times=4.0
+    )
     assert far.at_beta / far.n < 0.8  # at a β that the prior hardly expects they hold it less often
     if noise == "learned":  # a region that forgets that σ² is uncertain must fail the same check
         module = "components.inference.linear.conjugate_bayes.region_radius"
@@ -137,7 +159,10 @@ def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
     assert bool(((Squared().act(beta) - found.known_coefficients.m).abs() < 5 * spread).all())
     assert bool(((NormPower(1.0).act(beta) - found.known_coefficients.m).abs() < 7 * spread).all())
     rows = found.decisions()
-    assert {row["loss"] for row in rows} == {*component("inference", "conjugate_bayes").decisions, "zero_one"}
+    assert {row["loss"] for row in rows} == {
+        *component("inference", "conjugate_bayes").decisions,
+        "zero_one",
+    }
     mean = next(row for row in rows if row["about"] == "x1" and row["loss"] == "squared")
     assert mean["action"] == pytest.approx(float(values[:, 0].mean()))
     assert mean["expected_loss"] == pytest.approx(float(values[:, 0].var(correction=0)))
@@ -147,9 +172,15 @@ def test_models_are_chosen_by_their_evidence():
     found, *_ = analysed("conjugate_bayes", steps=1)
     X, y = found.data.X, found.data.y
     for name, value in zip(found.candidates, found.log_evidence, strict=True):
-        keep = [j for j in range(4) if name == "all inputs" or (name != "no input" and name != f"without x{j + 1}")]
+        keep = [
+            j
+            for j in range(4)
+            if name == "all inputs" or (name != "no input" and name != f"without x{j + 1}")
+        ]
         covariance = NOISE * (torch.eye(15, dtype=F64) + 0.16 * X[:, keep] @ X[:, keep].T)
-        literal = torch.distributions.MultivariateNormal(torch.zeros(15, dtype=F64), covariance).log_prob(y)
+        literal = torch.distributions.MultivariateNormal(
+            torch.zeros(15, dtype=F64), covariance
+        ).log_prob(y)
         assert float(value) == pytest.approx(float(literal))
     assert float(found.model_probabilities.sum()) == pytest.approx(1)
 
@@ -170,7 +201,9 @@ def test_ridge_path_criteria_literally():
             left_out.append(float((y[n] - X[n] @ b) ** 2))
         assert float(found.criteria["loo"][i]) == pytest.approx(sum(left_out) / len(left_out))
         covariance = NOISE * (torch.eye(15, dtype=F64) + X @ X.T / penalty)
-        literal = torch.distributions.MultivariateNormal(torch.zeros(15, dtype=F64), covariance).log_prob(y)
+        literal = torch.distributions.MultivariateNormal(
+            torch.zeros(15, dtype=F64), covariance
+        ).log_prob(y)
         assert float(found.criteria["evidence"][i]) == pytest.approx(float(literal))
     assert found.hkb == pytest.approx(4 * NOISE / float(found.data.fit.beta.square().sum()))
     assert found.risk(found.best) < found.risk(0.0)
@@ -183,14 +216,20 @@ def test_every_analysis_predicts_scores_and_draws(name, data):
     predictive = found.predict(problem.test.x, torch.Generator().manual_seed(0))
     assert predictive.mean.shape == (problem.test.x.shape[0], 1)
     if data == "diabetes":
-        assert float((predictive.mean - problem.test.y).square().mean()) < 0.6 * float(problem.test.y.square().mean())
+        assert float((predictive.mean - problem.test.y).square().mean()) < 0.6 * float(
+            problem.test.y.square().mean()
+        )
     assert all(math.isfinite(v) for v in found.scores().values())
     assert all(figure.axes for figure in found.figures().values())
 
 
 def test_tables_are_written(tmp_path):
     found, *_ = analysed("four_statisticians")
-    assert [p.name for p in found.artefacts(tmp_path)] == ["estimates.csv", "risks.csv", "decisions.csv"]
+    assert [p.name for p in found.artefacts(tmp_path)] == [
+        "estimates.csv",
+        "risks.csv",
+        "decisions.csv",
+    ]
     assert list(found.figures()) == ["fisher", "wald", "savage", "hoerl_kennard"]
     table = found.estimates()
     assert list(table["coefficient"]) == ["x1", "x2", "x3", "x4"]
@@ -199,7 +238,9 @@ def test_tables_are_written(tmp_path):
 
 def test_what_cannot_be_analysed_is_said():
     problem, rng = load("linear_simulation", beta=[1.0, 2.0])
-    model = component("model", "linear_regression", noise=1.0, intercept_scale=None).build(problem, rng)
+    model = component("model", "linear_regression", noise=1.0, intercept_scale=None).build(
+        problem, rng
+    )
     with pytest.raises(Misfit, match="at least 3"):
         component("inference", "statistical_risk").init(model, problem, rng)
     with pytest.raises(ValueError, match="below highest"):
@@ -221,7 +262,9 @@ def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
     """λ = D σ̂²/‖β̂‖² counts slopes alone: labels of another mean get the same λ, the same slopes, another intercept."""
     problem, rng = load("linear_simulation", n_train=30, beta=[1.0, -0.5, 0.3], noise=NOISE)
     moved = replace(problem, train=replace(problem.train, y=problem.train.y + shift), truth={})
-    model = component("model", "linear_regression", noise="learned", intercept_scale=10.0).build(moved, rng)
+    model = component("model", "linear_regression", noise="learned", intercept_scale=10.0).build(
+        moved, rng
+    )
     inference = component("inference", "ridge_path", number=3)
     found = inference.posterior(inference.init(model, moved, rng))
     fit = found.data.fit

@@ -64,7 +64,9 @@ def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
 def test_moments_are_those_of_linear_regression(scan, noise):
     model, problem = regression(noise=noise)
     assert isinstance(model, Conditionals)
-    draws = sampled("gibbs", model, 500, chains=200, burn_in=40, scan=scan, problem=problem, batch=problem.train)
+    draws = sampled(
+        "gibbs", model, 500, chains=200, burn_in=40, scan=scan, problem=problem, batch=problem.train
+    )
     assert moment_z(draws, model) < 4
 
 
@@ -89,11 +91,15 @@ def test_a_wrong_conditional_is_seen():
     def half_the_noise(block, theta, batch, generator):
         if block == "beta":  # β drawn with the variance σ²/2
             theta = theta - torch.tensor([0.0, 0, 0, 0.693147], dtype=F64)
-            return right(block, theta, batch, generator) + torch.tensor([0.0, 0, 0, 0.693147], dtype=F64)
+            return right(block, theta, batch, generator) + torch.tensor(
+                [0.0, 0, 0, 0.693147], dtype=F64
+            )
         return right(block, theta, batch, generator)
 
     model.draw_block = half_the_noise
-    draws = sampled("gibbs", model, 500, chains=200, burn_in=40, problem=problem, batch=problem.train)
+    draws = sampled(
+        "gibbs", model, 500, chains=200, burn_in=40, problem=problem, batch=problem.train
+    )
     assert moment_z(draws, model) > 4
 
 
@@ -116,7 +122,8 @@ def test_a_random_scan_gives_each_chain_its_own_blocks():
     state = method.init(model, None, rng)
     before = state.theta
     state, _ = method.step(state, None, rng)
-    left = (state.theta == before).double().mean(0)  # a coordinate is left alone by both picks in a quarter of chains
+    # a coordinate is left alone by both picks in a quarter of chains
+    left = (state.theta == before).double().mean(0)
     assert left.tolist() == pytest.approx([0.25, 0.25], abs=0.03)
     assert not (state.theta == before).all(1).any()
 

@@ -39,7 +39,10 @@ def weighted_moment_z(draws: Draws, model) -> float:
     for power, exact in ((1, model.first), (2, model.second)):
         per_chain = (weights * draws.values**power).sum(1)  # [C, P']
         pooled = draws.mean if power == 1 else draws.second_moment
-        worst = max(worst, float(((pooled - exact) / (per_chain.std(0) / len(per_chain) ** 0.5)).abs().max()))
+        worst = max(
+            worst,
+            float(((pooled - exact) / (per_chain.std(0) / len(per_chain) ** 0.5)).abs().max()),
+        )
     return worst
 
 
@@ -121,7 +124,11 @@ def test_wrong_weights_are_seen(mutant):
     draws, _ = ran(model, 1000, chains=100)
     lp = model.log_prior(draws.flat).view(100, -1)
     log_q = lp - draws.log_weights
-    wrong = {"no proposal density": lp, "upside down": log_q - lp, "no Jacobian": draws.log_weights}[mutant]
+    wrong = {
+        "no proposal density": lp,
+        "upside down": log_q - lp,
+        "no Jacobian": draws.log_weights,
+    }[mutant]
     broken = Draws(draws.draws, draws.start, draws.names, draws.model, log_weights=wrong)
     assert weighted_moment_z(broken, model) > 4
 
@@ -160,7 +167,10 @@ def test_moments_and_evidence_of_linear_regression(proposal, noise):
     assert weighted_moment_z(draws, model) < 4
     w = draws.log_weights.exp()
     error = float(w.mean(1).std() / w.mean() / 10)  # relative, of 100 chains
-    assert abs(float(info["log_evidence"]) - float(model.log_evidence(problem.train))) < 4 * error + 1e-9
+    assert (
+        abs(float(info["log_evidence"]) - float(model.log_evidence(problem.train)))
+        < 4 * error + 1e-9
+    )
     assert draws.stats["lp"].shape == draws.log_weights.shape == (100, 1000)
 
 
@@ -223,7 +233,9 @@ def test_what_cannot_be_weighed_says_so():
         def log_prior(self, theta):
             return -(theta.sum(1) ** 2)
 
-    with pytest.raises(Misfit, match=r"inference\.proposal: .* no maximum with curvature in every direction"):
+    with pytest.raises(
+        Misfit, match=r"inference\.proposal: .* no maximum with curvature in every direction"
+    ):
         sampled("importance_sampling", Ridge(), 1)
 
     class Nan(TwoModes):
@@ -237,7 +249,9 @@ def test_what_cannot_be_weighed_says_so():
         def log_prior(self, theta):
             return theta.new_full((len(theta),), -torch.inf)
 
-    with pytest.raises(NumericalTrouble, match="log density is not finite at any of 100 draws of the prior"):
+    with pytest.raises(
+        NumericalTrouble, match="log density is not finite at any of 100 draws of the prior"
+    ):
         sampled("importance_sampling", Nowhere(), 1)
 
     small = small_problems.real(n=6, n_inputs=1, n_tasks=1)
@@ -245,7 +259,8 @@ def test_what_cannot_be_weighed_says_so():
     model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)
     whole = small_problems.real(n=6, n_inputs=1, n_tasks=1)
     with pytest.raises(
-        NumericalTrouble, match=r"all weights of the first 100 draws are zero; change inference\.proposal"
+        NumericalTrouble,
+        match=r"all weights of the first 100 draws are zero; change inference\.proposal",
     ):
         sampled("importance_sampling", model, 1, problem=whole, batch=whole.train, proposal="prior")
 
@@ -283,5 +298,7 @@ def test_a_proposal_of_heavier_or_equal_tails_raises_no_alarm(proposal, dim):
 def test_growth_is_that_of_two_students():
     """w ∝ r^{ν_q − ν} and P_q(r > x) ∝ x^{−ν_q}: k = 1 − ν/ν_q."""
     target = Tailed(2, 3.0)
-    fit = TMixture(torch.ones(1, dtype=F64), torch.zeros(1, 2, dtype=F64), torch.eye(2, dtype=F64)[None], 6.0)
+    fit = TMixture(
+        torch.ones(1, dtype=F64), torch.zeros(1, 2, dtype=F64), torch.eye(2, dtype=F64)[None], 6.0
+    )
     assert tail_growth(fit, target, None) == pytest.approx(0.5, abs=0.05)

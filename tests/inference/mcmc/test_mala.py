@@ -51,9 +51,9 @@ def scale_matrix(method, state) -> torch.Tensor:
     if state.proposal.moments is None:
         return torch.eye(2, dtype=F64)
     covariance = state.proposal.moments["covariance"]
-    return (covariance if covariance.dim() == 2 else covariance.diag()) + method.regularisation * torch.eye(
-        2, dtype=F64
-    )
+    return (
+        covariance if covariance.dim() == 2 else covariance.diag()
+    ) + method.regularisation * torch.eye(2, dtype=F64)
 
 
 def gradient(theta: torch.Tensor) -> torch.Tensor:
@@ -74,11 +74,18 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
         state, info = method.step(state, None, rng)
         alphas = []
         for c in range(5):
-            there = MultivariateNormal(theta[c] + eps[c] * Sigma @ gradient(theta[c]), 2 * eps[c] * Sigma)
+            there = MultivariateNormal(
+                theta[c] + eps[c] * Sigma @ gradient(theta[c]), 2 * eps[c] * Sigma
+            )
             proposal = there.mean + (2 * eps[c]).sqrt() * L @ z[c]
-            back = MultivariateNormal(proposal + eps[c] * Sigma @ gradient(proposal), 2 * eps[c] * Sigma)
+            back = MultivariateNormal(
+                proposal + eps[c] * Sigma @ gradient(proposal), 2 * eps[c] * Sigma
+            )
             log_ratio = (
-                pi(proposal[None]) + back.log_prob(theta[c]) - pi(theta[c][None]) - there.log_prob(proposal)
+                pi(proposal[None])
+                + back.log_prob(theta[c])
+                - pi(theta[c][None])
+                - there.log_prob(proposal)
             ).item()
             alphas.append(min(1.0, math.exp(log_ratio)))
             if u[c] < alphas[-1]:
@@ -115,7 +122,10 @@ def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
         new = leapfrog(x)
         torch.testing.assert_close(leapfrog(flip * new), flip * x)  # S ∘ Φ = Φ⁻¹ ∘ S
         step = 1e-5
-        columns = [(leapfrog(x + step * e) - leapfrog(x - step * e)) / (2 * step) for e in torch.eye(4, dtype=F64)]
+        columns = [
+            (leapfrog(x + step * e) - leapfrog(x - step * e)) / (2 * step)
+            for e in torch.eye(4, dtype=F64)
+        ]
         volume = float(torch.linalg.det(torch.stack(columns, 1)).abs())
         assert volume == pytest.approx(1, abs=1e-6)
         alpha = min(1.0, math.exp(log_eta(new) - log_eta(x)) * volume)  # eq. (4.1)
@@ -129,11 +139,19 @@ def test_moments_are_those_of_the_target(target):
     assert moment_z(sampled("mala", model, 1000, chains=200, warmup=400), model) < 4
 
 
-@pytest.mark.parametrize("mutant", ["no correction", "correction upside down", "everything accepted"])
+@pytest.mark.parametrize(
+    "mutant", ["no correction", "correction upside down", "everything accepted"]
+)
 def test_a_wrong_accept_ratio_is_seen(monkeypatch, mutant):
     mutate(monkeypatch, mala, mutant)
     model = TwoModes()
-    settings = {"adapt_step_size": False, "covariance": "identity", "step_size": 0.4, "chains": 200, "warmup": 200}
+    settings = {
+        "adapt_step_size": False,
+        "covariance": "identity",
+        "step_size": 0.4,
+        "chains": 200,
+        "warmup": 200,
+    }
     assert moment_z(sampled("mala", model, 800, **settings), model) > 4
     assert rank_p("mala", NormalGamma(), replications=4000, **FIXED) < 1e-6
 
@@ -157,8 +175,12 @@ def test_warm_up_learns_the_proposal_and_then_lets_it_be():
         if t >= 798:
             kernels.append((state.proposal.log_step.clone(), state.proposal.factor.clone()))
     assert not torch.equal(kernels[0][1], kernels[1][1])
-    assert all(torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:])
-    torch.testing.assert_close(state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02)
+    assert all(
+        torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:]
+    )
+    torch.testing.assert_close(
+        state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02
+    )
     draws = method.posterior(state)
     assert draws.n_draws == 300
     assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(0.574, abs=0.03)
@@ -187,7 +209,10 @@ def test_no_density_is_a_rejection_and_nan_is_trouble():
     draws = sampled("mala", HalfNormal(), 300, chains=50, warmup=0, step_size=2.0)
     assert (draws.draws >= 0).all()
     assert (draws.stats["acceptance_rate"] == 0).any()
-    with pytest.raises(NumericalTrouble, match=r"not a number where chains .* at step \d+; lower inference\.step_size"):
+    with pytest.raises(
+        NumericalTrouble,
+        match=r"not a number where chains .* at step \d+; lower inference\.step_size",
+    ):
         sampled("mala", Broken(), 300, chains=50, warmup=0, step_size=1.0)
 
 

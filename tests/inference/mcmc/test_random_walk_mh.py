@@ -23,7 +23,9 @@ def test_accept_step_is_the_literal_ratio():
     value, proposed, correction = torch.randn(3, 500, generator=g, dtype=F64)
     proposed[:20] = -math.inf
     correction[:10] = math.nan  # what a gradient outside the support gives
-    accept, alpha = metropolis_hastings(value, proposed, correction, 1, torch.Generator().manual_seed(1))
+    accept, alpha = metropolis_hastings(
+        value, proposed, correction, 1, torch.Generator().manual_seed(1)
+    )
     u = torch.rand(500, generator=torch.Generator().manual_seed(1), dtype=F64)
     for c in range(500):
         pi, pi_new = math.exp(value[c]), math.exp(proposed[c])
@@ -39,7 +41,9 @@ def test_a_step_is_the_literal_random_walk():
     state = method.init(target, None, rng)
     for _ in range(30):
         state, _ = method.step(state, None, rng)
-    covariance = state.proposal.moments["covariance"] + method.regularisation * torch.eye(2, dtype=F64)
+    covariance = state.proposal.moments["covariance"] + method.regularisation * torch.eye(
+        2, dtype=F64
+    )
     L, s = torch.linalg.cholesky(covariance), state.proposal.log_step.exp()
     literal = Streams(0)
     literal.restore(rng.state())
@@ -73,7 +77,8 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
         weights *= 1 - w
         weights[t] = w
     if forgetting == 0:
-        torch.testing.assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))  # Haario: all alike
+        # Haario: all alike
+        torch.testing.assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))
     mean = weights[0] * states[0].mean(0) + (weights[1:, None, None] * states).sum(0).mean(0)
     start = states[0].mean(0) - mean
     covariance = weights[0] * (torch.eye(3, dtype=F64) + torch.outer(start, start))
@@ -81,7 +86,9 @@ def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
         for row in theta - mean:
             covariance = covariance + w / 4 * torch.outer(row, row)
     torch.testing.assert_close(moments["mean"], mean)
-    torch.testing.assert_close(moments["covariance"], covariance if shape == "dense" else covariance.diagonal())
+    torch.testing.assert_close(
+        moments["covariance"], covariance if shape == "dense" else covariance.diagonal()
+    )
     L = factor(moments["covariance"], 0.1)
     square = L @ L.T if shape == "dense" else L**2
     torch.testing.assert_close(square, moments["covariance"] + 0.1 * unit)
@@ -99,7 +106,10 @@ def test_a_wrong_accept_ratio_is_seen(monkeypatch, mutant):
     mutate(monkeypatch, random_walk_mh, mutant)
     model = TwoModes()
     settings = {"adapt_step_size": False, "covariance": "identity"}
-    assert moment_z(sampled("random_walk_mh", model, 1300, chains=200, warmup=400, **settings), model) > 4
+    assert (
+        moment_z(sampled("random_walk_mh", model, 1300, chains=200, warmup=400, **settings), model)
+        > 4
+    )
     assert rank_p("random_walk_mh", NormalGamma(), **FIXED) < 1e-6
 
 
@@ -131,8 +141,12 @@ def test_warm_up_learns_the_proposal_and_then_lets_it_be():
         if t >= 1498:
             kernels.append((state.proposal.log_step.clone(), state.proposal.factor.clone()))
     assert not torch.equal(kernels[0][1], kernels[1][1])
-    assert all(torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:])
-    torch.testing.assert_close(state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02)
+    assert all(
+        torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:]
+    )
+    torch.testing.assert_close(
+        state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02
+    )
     draws = method.posterior(state)
     assert draws.n_draws == 200  # none of the warm-up is kept
     assert set(draws.stats) == {"lp", "acceptance_rate", "step_size"}
@@ -156,7 +170,10 @@ def test_no_density_is_a_rejection_and_nan_is_trouble():
     draws = sampled("random_walk_mh", HalfNormal(), 300, chains=50, warmup=0, step_size=5.0)
     assert (draws.draws >= 0).all()
     assert (draws.stats["acceptance_rate"] == 0).any()
-    with pytest.raises(NumericalTrouble, match=r"not a number where chains .* at step \d+; lower inference\.step_size"):
+    with pytest.raises(
+        NumericalTrouble,
+        match=r"not a number where chains .* at step \d+; lower inference\.step_size",
+    ):
         sampled("random_walk_mh", Broken(), 300, chains=50, warmup=0, step_size=1.0)
 
 
@@ -170,7 +187,8 @@ def test_needs_no_gradient():
 
 
 @pytest.mark.parametrize(
-    ("size", "said"), [(1e231, "run away .* whose integral is finite"), (1e12, "no Cholesky factor")]
+    ("size", "said"),
+    [(1e231, "run away .* whose integral is finite"), (1e12, "no Cholesky factor")],
 )
 def test_chains_that_ran_away_are_told_from_rounding(size, said):
     with pytest.raises(NumericalTrouble, match=said):

@@ -10,7 +10,13 @@ import torch
 from exact_targets import TwoModes
 from known_targets import F64, GaussianTarget
 
-from components.inference.mcmc.t_mixture import TMixture, fit_mixture, spread, truncate_weights, update_mixture
+from components.inference.mcmc.t_mixture import (
+    TMixture,
+    fit_mixture,
+    spread,
+    truncate_weights,
+    update_mixture,
+)
 from components.trouble import NumericalTrouble
 
 
@@ -22,7 +28,9 @@ def mixture(dof: float = 4.0, D: int = 3, P: int = 2) -> TMixture:
     g = generator(1)
     weights = torch.rand(D, generator=g, dtype=F64)
     factors = torch.randn(D, P, P, generator=g, dtype=F64).tril() + 2 * torch.eye(P, dtype=F64)
-    return TMixture(weights / weights.sum(), 3 * torch.randn(D, P, generator=g, dtype=F64), factors, dof)
+    return TMixture(
+        weights / weights.sum(), 3 * torch.randn(D, P, generator=g, dtype=F64), factors, dof
+    )
 
 
 def t_density(theta, centre, sigma, nu):
@@ -31,7 +39,9 @@ def t_density(theta, centre, sigma, nu):
     square, det = float(gap @ torch.linalg.inv(sigma) @ gap), float(torch.linalg.det(sigma))
     if math.isinf(nu):
         return math.exp(-square / 2) / math.sqrt((2 * math.pi) ** P * det)
-    constant = math.gamma((nu + P) / 2) / (math.gamma(nu / 2) * math.sqrt((nu * math.pi) ** P * det))
+    constant = math.gamma((nu + P) / 2) / (
+        math.gamma(nu / 2) * math.sqrt((nu * math.pi) ** P * det)
+    )
     return constant * (1 + square / nu) ** (-(nu + P) / 2)
 
 
@@ -51,7 +61,8 @@ def test_draws_have_the_moments_of_the_mixture(dof):
     spread_out = 1.0 if math.isinf(dof) else dof / (dof - 2)
     mean = q.weights @ q.centres
     second = sum(
-        a * (spread_out * L @ L.T + torch.outer(m, m)) for a, m, L in zip(q.weights, q.centres, q.factors, strict=True)
+        a * (spread_out * L @ L.T + torch.outer(m, m))
+        for a, m, L in zip(q.weights, q.centres, q.factors, strict=True)
     )
     products = draws[:, :, None] * draws[:, None]
     for found, exact in ((draws, mean), (products, second)):
@@ -74,7 +85,8 @@ def test_a_round_is_the_literal_update():
         rho, u = [], []
         for x in theta:
             terms = [
-                float(a) * t_density(x, m, L @ L.T, nu) for a, m, L in zip(q.weights, q.centres, q.factors, strict=True)
+                float(a) * t_density(x, m, L @ L.T, nu)
+                for a, m, L in zip(q.weights, q.centres, q.factors, strict=True)
             ]
             rho.append(terms[d] / sum(terms))
             gap = x - q.centres[d]
@@ -82,7 +94,10 @@ def test_a_round_is_the_literal_update():
             u.append((nu + P) / (nu + square))
         alpha = sum(float(w) * r for w, r in zip(weights, rho, strict=True))
         total = sum(float(w) * r * v for w, r, v in zip(weights, rho, u, strict=True))
-        centre = sum(float(w) * r * v * x for w, r, v, x in zip(weights, rho, u, theta, strict=True)) / total
+        centre = (
+            sum(float(w) * r * v * x for w, r, v, x in zip(weights, rho, u, theta, strict=True))
+            / total
+        )
         own = sum(
             float(w) * r * v * torch.outer(x - centre, x - centre)
             for w, r, v, x in zip(weights, rho, u, theta, strict=True)
@@ -99,7 +114,14 @@ def test_rounds_do_not_raise_the_divergence_from_the_target():
     """E_π log q, of which a round of exact weights makes the most: here on many draws of a target with two modes."""
     target, g = TwoModes(), generator()
     q = spread(
-        TMixture(torch.ones(1, dtype=F64), torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0), 4, g
+        TMixture(
+            torch.ones(1, dtype=F64),
+            torch.zeros(1, 1, dtype=F64),
+            torch.ones(1, 1, 1, dtype=F64),
+            5.0,
+        ),
+        4,
+        g,
     )
     fits = []
     for _ in range(6):
@@ -118,9 +140,16 @@ def test_both_modes_are_found_from_one():
     theta, best = torch.linspace(-6, 6, 24_001, dtype=F64)[:, None], TwoModes()
     density = best.log_prior(theta).exp()
     below = float(density[theta[:, 0] < 0].sum() / density.sum())
-    start = TMixture(torch.ones(1, dtype=F64), torch.full((1, 1), 2.0, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0)
+    start = TMixture(
+        torch.ones(1, dtype=F64),
+        torch.full((1, 1), 2.0, dtype=F64),
+        torch.ones(1, 1, 1, dtype=F64),
+        5.0,
+    )
     q = fit_mixture(target, None, start, 6, 8, 2000, generator())
-    assert float((q.draw(20_000, generator())[:, 0] < 0).double().mean()) == pytest.approx(below, abs=0.05)
+    assert float((q.draw(20_000, generator())[:, 0] < 0).double().mean()) == pytest.approx(
+        below, abs=0.05
+    )
 
 
 def test_a_great_weight_is_truncated():
@@ -134,7 +163,10 @@ def test_a_great_weight_is_truncated():
 def test_few_draws_leave_no_singular_component():
     target = GaussianTarget(torch.zeros(6, dtype=F64), torch.eye(6, dtype=F64))
     start = TMixture(
-        torch.ones(1, dtype=F64), torch.full((1, 6), 3.0, dtype=F64), 0.2 * torch.eye(6, dtype=F64)[None], 5.0
+        torch.ones(1, dtype=F64),
+        torch.full((1, 6), 3.0, dtype=F64),
+        0.2 * torch.eye(6, dtype=F64)[None],
+        5.0,
     )
     q = fit_mixture(target, None, start, 4, 5, 12, generator())
     assert torch.isfinite(q.log_prob(torch.zeros(1, 6, dtype=F64))).all()
@@ -143,8 +175,11 @@ def test_few_draws_leave_no_singular_component():
 def test_no_density_anywhere_is_named():
     target = TwoModes()
     target.log_prior = lambda theta: theta.new_full((len(theta),), -torch.inf)
-    start = TMixture(torch.ones(1, dtype=F64), torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0)
+    start = TMixture(
+        torch.ones(1, dtype=F64), torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0
+    )
     with pytest.raises(
-        NumericalTrouble, match=r"not finite at any of 50 draws of the proposal; raise inference\.pilot"
+        NumericalTrouble,
+        match=r"not finite at any of 50 draws of the proposal; raise inference\.pilot",
     ):
         fit_mixture(target, None, start, 2, 1, 50, generator())

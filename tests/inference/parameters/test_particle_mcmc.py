@@ -17,10 +17,16 @@ from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
 
-def method(particles: int, chains: int, warmup: int, kind=ParticleMCMC, beta: float | None = None, **keys):
-    name, own = ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
+def method(
+    particles: int, chains: int, warmup: int, kind=ParticleMCMC, beta: float | None = None, **keys
+):
+    name, own = (
+        ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
+    )
     part = component("inference", name, particles=particles, **own)
-    made = component("inference", "particle_mcmc", filter=part, chains=chains, warmup=warmup, **keys)
+    made = component(
+        "inference", "particle_mcmc", filter=part, chains=chains, warmup=warmup, **keys
+    )
     return kind(**dict(made))
 
 
@@ -65,7 +71,10 @@ def test_posterior_is_exact_with_few_particles(kind, right):
 @pytest.mark.slow
 @pytest.mark.parametrize(("particles", "target"), [(4, 0.07), (20, 0.234), (200, 0.234)])
 def test_posterior_is_exact_whatever_the_number_of_particles(particles, target):
-    assert off_by(series(2), method(particles, 150, 200, target_acceptance=target), 1000).abs().max() < 4
+    assert (
+        off_by(series(2), method(particles, 150, 200, target_acceptance=target), 1000).abs().max()
+        < 4
+    )
 
 
 def test_chains_of_a_replicate_learn_one_step_size():
@@ -87,7 +96,9 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     mean, sd = generalised(problem, 0.3)
     without, _ = generalised(problem, 0.3, integral=False)
     assert abs(without - mean) > 0.2 * sd
-    found = sampled(problem, method(8, 150, 50, beta=0.3), 160, model(problem, both=False)).parameters
+    found = sampled(
+        problem, method(8, 150, 50, beta=0.3), 160, model(problem, both=False)
+    ).parameters
     chains = found.values[..., 0].mean(1)
     assert abs(z_score(chains, mean)) < 4
     assert abs(z_score(chains, without)) > 8
@@ -108,7 +119,9 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     precision[0, 0] = 1 / float(built.P0)
     shift = torch.zeros(7, dtype=torch.float64)
     for t in range(6):
-        precision[t : t + 2, t : t + 2] += torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64) / q
+        precision[t : t + 2, t : t + 2] += (
+            torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64) / q
+        )
         if not (y := problem.observations[0, t, 0]).isnan():
             precision[t + 1, t + 1] += 1 / v
             shift[t + 1] += y / v
@@ -156,9 +169,15 @@ def test_draws_are_kept_after_warm_up_and_scored():
     assert found.parameters.draws.shape == (6, 7, 2)
     assert found.parameters.stats["lp"].shape == (6, 7)
     scores = problem.score(found, Streams(0))
-    assert {"nmse", "coverage90", "ess", "rhat", "mean/state_sd", "error/state_sd", "coverage90/observation_sd"} <= set(
-        scores
-    )
+    assert {
+        "nmse",
+        "coverage90",
+        "ess",
+        "rhat",
+        "mean/state_sd",
+        "error/state_sd",
+        "coverage90/observation_sd",
+    } <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())
     torch.testing.assert_close(scores["error/state_sd"], (scores["mean/state_sd"] - 0.4).abs())
 
@@ -166,20 +185,33 @@ def test_draws_are_kept_after_warm_up_and_scored():
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["inference.filter=kalman"], "inference.filter: kalman is no particle filter; choose bootstrap_filter"),
+        (
+            ["inference.filter=kalman"],
+            "inference.filter: kalman is no particle filter; choose bootstrap_filter",
+        ),
         (
             ["model.unknown.observation_sd=null"],
             "needs parameterised, which model=lgssm lacks as configured; set model.unknown",
         ),
         (
-            ["inference.filter=beta_bootstrap_filter", "dataset=nonlinear_growth", "model=contaminated_ssm"],
+            [
+                "inference.filter=beta_bootstrap_filter",
+                "dataset=nonlinear_growth",
+                "model=contaminated_ssm",
+            ],
             "model=contaminated_ssm assumes linear_gaussian",
         ),
     ],
 )
 def test_mistakes_are_told_before_data_are_read(make_job, overrides, told):
     prior = "model.unknown.observation_sd={law: half_normal, scale: 1.0}"
-    words = ["dataset=lgssm", "model=lgssm", "inference=particle_mcmc", "steps=5", "inference.warmup=2"]
+    words = [
+        "dataset=lgssm",
+        "model=lgssm",
+        "inference=particle_mcmc",
+        "steps=5",
+        "inference.warmup=2",
+    ]
     with pytest.raises(ConfigError) as wrong:
         make_job(*words, *([] if "contaminated" in overrides[-1] else [prior]), *overrides)
     assert told in str(wrong.value)

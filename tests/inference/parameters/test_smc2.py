@@ -18,9 +18,13 @@ from runner.execution.rng import Streams
 
 
 def method(kind=SMC2, particles: int = 15, beta: float | None = None, **keys):
-    name, own = ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
+    name, own = (
+        ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
+    )
     part = component("inference", name, particles=particles, **own)
-    made = component("inference", "smc2", filter=part, **({"sets": 100, "most_particles": particles} | keys))
+    made = component(
+        "inference", "smc2", filter=part, **({"sets": 100, "most_particles": particles} | keys)
+    )
     return kind(**dict(made))
 
 
@@ -62,7 +66,9 @@ def against_exact(kind, **keys) -> torch.Tensor:
     found = run(method(kind, **keys), model(problem), repeated(problem, 60), Streams(3))
     first, second = moments(found, mean)
     ratio = (found.log_normaliser - log_evidence).exp()
-    return torch.cat([z_score(ratio, 1.0).view(1), z_score(first, mean), z_score(second, sd.square())]).abs()
+    return torch.cat(
+        [z_score(ratio, 1.0).view(1), z_score(first, mean), z_score(second, sd.square())]
+    ).abs()
 
 
 def test_evidence_and_posterior_are_those_of_the_kalman_filter():
@@ -93,10 +99,16 @@ def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resample
 
 def test_rejuvenated_sets_weigh_the_same_and_others_stay():
     inference, state, rng = weighed()
-    before = {name: value.clone() for name, value in vars(state).items() if isinstance(value, torch.Tensor)}
+    before = {
+        name: value.clone()
+        for name, value in vars(state).items()
+        if isinstance(value, torch.Tensor)
+    }
     after, share = inference._rejuvenate(state, torch.tensor([1]), 6, rng)
     assert 0 < share < 1
-    torch.testing.assert_close(after.log_w[1], torch.full((40,), -math.log(40), dtype=torch.float64))
+    torch.testing.assert_close(
+        after.log_w[1], torch.full((40,), -math.log(40), dtype=torch.float64)
+    )
     assert torch.equal(after.log_w[0], before["log_w"][0])
     for name in ("theta", "log_z", "x", "log_wx"):
         assert torch.equal(vars(after)[name][:40], before[name][:40]), name
@@ -126,10 +138,14 @@ def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
 
 
 def test_filters_are_doubled_and_all_stays_exact():
-    z = against_exact(SMC2, particles=4, most_particles=16, least_acceptance=1.0, sets=150, rejuvenate_below=0.7)
+    z = against_exact(
+        SMC2, particles=4, most_particles=16, least_acceptance=1.0, sets=150, rejuvenate_below=0.7
+    )
     assert z.max() < 4
     problem = series(2)
-    inference = method(particles=4, most_particles=10, least_acceptance=1.0, rejuvenate_below=1.0, sets=20)
+    inference = method(
+        particles=4, most_particles=10, least_acceptance=1.0, rejuvenate_below=1.0, sets=20
+    )
     rng = Streams(0)
     state, numbers = inference.init(model(problem), problem, rng), []
     for _, batch in problem.batches("observation", rng, 0, 6):
@@ -143,7 +159,9 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     problem = series(1, n_steps=8, missing=0.0, seed=5)
     problem.observations[0, 3] += 8.0
     mean, sd = generalised(problem, 0.3)
-    found = run(method(beta=0.3, sets=200), model(problem, both=False), repeated(problem, 50), Streams(1))
+    found = run(
+        method(beta=0.3, sets=200), model(problem, both=False), repeated(problem, 50), Streams(1)
+    )
     first, second = moments(found, mean)
     assert z_score(first, mean).abs() < 4
     assert z_score(second, sd**2).abs() < 4
@@ -155,7 +173,8 @@ def test_states_are_those_of_the_mixture_over_parameters():
     problem = series(1, n_steps=6)
     found = run(method(sets=1500, particles=60), model(problem), problem, Streams(4))
     points = [
-        torch.exp(torch.linspace(math.log(m) - 3.5 * s, math.log(m) + 3.5 * s, 40)) for m, s in ((0.8, 0.4), (0.6, 0.6))
+        torch.exp(torch.linspace(math.log(m) - 3.5 * s, math.log(m) + 3.5 * s, 40))
+        for m, s in ((0.8, 0.4), (0.6, 0.6))
     ]
     x = torch.cartesian_prod(*points).double()
     built, many = model(problem), repeated(problem, len(x))
@@ -177,9 +196,14 @@ def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
     problem = series(3)
     found = run(method(sets=30), model(problem), problem, Streams(0))
     scores = problem.score(found, Streams(0))
-    assert {"nmse", "medae", "mean/observation_sd", "error/state_sd", "coverage90/state_sd", "weight_ess"} <= set(
-        scores
-    )
+    assert {
+        "nmse",
+        "medae",
+        "mean/observation_sd",
+        "error/state_sd",
+        "coverage90/state_sd",
+        "weight_ess",
+    } <= set(scores)
     assert not {"rhat", "ess"} & set(scores)
     first, _ = moments(found, 0.0)
     torch.testing.assert_close(scores["mean/observation_sd"], first[:, 0])
@@ -200,7 +224,13 @@ def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
 @pytest.mark.parametrize("stopped", [3, 7])
 def test_resumed_is_bit_identical(tmp_path, monkeypatch, stopped):
     monkeypatch.setattr(blocks, "FULL", 600)
-    keys = {"sets": 20, "rejuvenate_below": 0.9, "particles": 4, "most_particles": 8, "least_acceptance": 0.9}
+    keys = {
+        "sets": 20,
+        "rejuvenate_below": 0.9,
+        "particles": 4,
+        "most_particles": 8,
+        "least_acceptance": 0.9,
+    }
 
     def fresh():
         problem, rng = series(2), Streams(5)
@@ -217,7 +247,10 @@ def test_resumed_is_bit_identical(tmp_path, monkeypatch, stopped):
     problem, rng, inference, state = fresh()
     state = go(problem, rng, inference, state, 0, stopped)
     checkpoint.save_checkpoint(
-        tmp_path, checkpoint.snapshot(state, rng.state(), {"step": stopped, "replicate": 0, "signature": "s"})
+        tmp_path,
+        checkpoint.snapshot(
+            state, rng.state(), {"step": stopped, "replicate": 0, "signature": "s"}
+        ),
     )
     problem, rng, inference, state = fresh()
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")

@@ -31,7 +31,9 @@ class Process:
 
 
 def numbers(x: torch.Tensor = X, prior: NormalWishart = PRIOR) -> CrpNumbers:
-    return CrpNumbers.of((x - prior.m).numpy(), ALPHA, prior.V.numpy(), float(prior.beta), float(prior.nu))
+    return CrpNumbers.of(
+        (x - prior.m).numpy(), ALPHA, prior.V.numpy(), float(prior.beta), float(prior.nu)
+    )
 
 
 def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, float]:
@@ -42,7 +44,9 @@ def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, 
     return {z: i for i, z in enumerate(every)}, np.exp(log_p - evidence), evidence
 
 
-def frequencies(moves: int, scans: int, chains: int = 200, sweeps: int = 80, burn_in: int = 20) -> np.ndarray:
+def frequencies(
+    moves: int, scans: int, chains: int = 200, sweeps: int = 80, burn_in: int = 20
+) -> np.ndarray:
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
@@ -56,7 +60,8 @@ def frequencies(moves: int, scans: int, chains: int = 200, sweeps: int = 80, bur
     return found / (sweeps - burn_in)
 
 
-@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])  # the many leave little to the sweep
+# the many leave little to the sweep
+@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])
 def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
     _, p, _ = exact()
     found = frequencies(moves, scans)
@@ -79,7 +84,9 @@ def test_log_joint_and_predictive_densities_literally():
         assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))  # no gap
     every = NormalWishart(PRIOR.m[None], PRIOR.beta[None], PRIOR.V[None], PRIOR.nu[None])
     one_more = every.posterior(torch.ones(1, 3, dtype=X.dtype), X[:3]).log_predictive(X[3:4])
-    ratio = log_joint((0, 0, 0, 0), X[:4].numpy(), ALPHA, PRIOR) - log_joint((0, 0, 0), X[:3].numpy(), ALPHA, PRIOR)
+    ratio = log_joint((0, 0, 0, 0), X[:4].numpy(), ALPHA, PRIOR) - log_joint(
+        (0, 0, 0), X[:3].numpy(), ALPHA, PRIOR
+    )
     assert float(one_more) == pytest.approx(ratio - math.log(3 / (ALPHA + 3)))
 
 
@@ -87,7 +94,9 @@ def sampled(steps: int, **keys):
     """A posterior of the small rows, the last of which is held out."""
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
     inference = component(
-        "inference", "crp_gibbs", **{"chains": 40, "burn_in": 20, "split_merge": 1, "scans": 2} | keys
+        "inference",
+        "crp_gibbs",
+        **{"chains": 40, "burn_in": 20, "split_merge": 1, "scans": 2} | keys,
     )
     rng = Streams(0)
     state = inference.init(Process(), problem, rng)
@@ -102,7 +111,9 @@ def test_predictive_density_is_a_ratio_of_evidences():
     _, p, evidence = exact(X[:5])
     more = exact(X)[2]
     distinct, which = np.unique(found.labels, axis=0, return_inverse=True)
-    each = torch.stack([found._log_each(z, problem.test).logsumexp(0) for z in distinct]).exp()[:, 0]
+    each = torch.stack([found._log_each(z, problem.test).logsumexp(0) for z in distinct]).exp()[
+        :, 0
+    ]
     by_chain = each[torch.as_tensor(which.ravel())].reshape(40, -1).mean(1)
     error = float(by_chain.std() / 40**0.5)
     assert abs(float(by_chain.mean()) - math.exp(more - evidence)) < 4 * error
@@ -125,10 +136,13 @@ def test_chains_of_partitions_are_judged_as_others_are():
     z = torch.stack(far)[:, None].repeat(1, 10, 1)
     log_joint = torch.randn(2, 10, generator=torch.Generator().manual_seed(0), dtype=X.dtype)
     apart = PartitionDraws(ALPHA, PRIOR, X[:5], z, log_joint, "binder", 0.001)
-    checks = run_checks(problem, apart, inference, None, apart.scores(), [], Streams(0), smoke=False)
+    checks = run_checks(
+        problem, apart, inference, None, apart.scores(), [], Streams(0), smoke=False
+    )
     verdicts = {check.name: check.passed for check in checks}
     assert verdicts.pop("R̂ is below 1.01") is False
-    assert "enough proposals are accepted" not in verdicts  # few splits are where there is little to split
+    # few splits are where there is little to split
+    assert "enough proposals are accepted" not in verdicts
 
 
 def test_before_anything_is_kept_and_one_row_alone():

@@ -16,9 +16,14 @@ from runner.execution.rng import Streams
 def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
     problem, _ = load("mixture_sim", n_train=60, n_test=20)
     model = component("model", "dp_mixture", concentration=0.7).build(problem, Streams(0))
-    inference, rng = component("inference", "dp_sklearn", prior=prior, truncation=6, starts=2, cycles=50), Streams(0)
+    inference, rng = (
+        component("inference", "dp_sklearn", prior=prior, truncation=6, starts=2, cycles=50),
+        Streams(0),
+    )
     state, info = inference.step(inference.init(model, problem, rng), problem.train, rng)
-    assert inference.step(state, problem.train, rng) == (state, {}), "a further step changes nothing"
+    assert inference.step(state, problem.train, rng) == (state, {}), (
+        "a further step changes nothing"
+    )
     m, keys = model.prior, {}
     if prior == "model":
         keys = {"mean_prior": m.m, "mean_precision_prior": float(m.beta), "degrees_of_freedom_prior": float(m.nu),
@@ -26,7 +31,12 @@ def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
     seed = int(torch.randint(2**31, (), generator=Streams(0).init))
     x = problem.train.x.flatten(1).double().numpy()
     theirs = BayesianGaussianMixture(
-        n_components=6, n_init=2, max_iter=50, weight_concentration_prior=0.7, random_state=seed, **keys
+        n_components=6,
+        n_init=2,
+        max_iter=50,
+        weight_concentration_prior=0.7,
+        random_state=seed,
+        **keys,
     ).fit(x)
     assert info["cycles"] == theirs.n_iter_
     posterior = inference.posterior(state)

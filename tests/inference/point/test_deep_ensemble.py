@@ -16,7 +16,9 @@ def ensemble(**changes):
 
 
 @pytest.mark.parametrize("descent", [{"optimizer": "sgd", "momentum": 0.5}, {"optimizer": "adam"}])
-@pytest.mark.parametrize("problem", [real(batch_size=10), classes(batch_size=10, n_tasks=2)], ids=["real", "classes"])
+@pytest.mark.parametrize(
+    "problem", [real(batch_size=10), classes(batch_size=10, n_tasks=2)], ids=["real", "classes"]
+)
 def test_every_member_is_map_from_its_own_start(problem, descent):
     """So is the observation noise, of which every member has its own."""
     state, _ = train(ensemble(**descent), MLP, problem, 0)
@@ -52,13 +54,17 @@ def test_predictive_is_the_mean_of_the_members():
     inference = ensemble()
     state, rng = train(inference, MLP, problem, 30)
     posterior, x = inference.posterior(state), problem.test.x
-    members = [posterior.model.predictive(theta[None], x).probs for theta in state.weights["theta"].detach()]
+    members = [
+        posterior.model.predictive(theta[None], x).probs
+        for theta in state.weights["theta"].detach()
+    ]
     expected = (members[0] + members[1] + members[2]) / 3
     torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     before = posterior.predict(x, rng.evaluation).probs
     for _, batch in problem.batches("minibatch", rng, 30, 33):
         state, _ = inference.step(state, batch, rng)
-    assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)  # training goes on without it
+    # training goes on without it
+    assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)
 
 
 def test_what_an_attack_without_expectation_follows():
@@ -87,10 +93,13 @@ def test_what_an_attack_without_expectation_follows():
 def test_an_ensemble_is_no_worse_than_its_members_on_average():
     """Jensen: the log-probability of a mean is at least the mean of the log-probabilities."""
     problem = classes(n=200)
-    wide = component("model", "mlp", widths=[5], prior_std=10.0)  # under a narrow prior all end at the same mode
+    # under a narrow prior all end at the same mode
+    wide = component("model", "mlp", widths=[5], prior_std=10.0)
     state, rng = train(ensemble(members=5), wide, problem, 200)
     posterior, x, y = ensemble().posterior(state), problem.test.x, problem.test.y
-    alone = [float(posterior.model.predictive(t[None], x).log_prob(y).mean()) for t in posterior.theta]
+    alone = [
+        float(posterior.model.predictive(t[None], x).log_prob(y).mean()) for t in posterior.theta
+    ]
     assert float(posterior.predict(x, rng.evaluation).log_prob(y).mean()) > sum(alone) / 5 + 1e-4
 
 
@@ -98,7 +107,10 @@ def test_other_models_and_trouble():
     for model in (component("model", "bnn", widths=[4]), component("model", "logistic_regression")):
         problem = classes(n_classes=2)
         assert train(ensemble(), model, problem, 2)[0].weights["theta"].shape[0] == 3
-    with pytest.raises(NumericalTrouble, match=r"members of the ensemble left the finite numbers.*lower inference\.lr"):
+    with pytest.raises(
+        NumericalTrouble,
+        match=r"members of the ensemble left the finite numbers.*lower inference\.lr",
+    ):
         train(ensemble(optimizer="sgd", lr=1e200), MLP, real(), 5)
     with pytest.raises((ValueError, Misfit), match="members"):
         ensemble(members=0)
@@ -106,5 +118,8 @@ def test_other_models_and_trouble():
 
 def test_resumed_run_is_bit_identical(tmp_path):
     problem = real(batch_size=8, dtype=torch.float32)
-    whole, parts = train(ensemble(), MLP, problem, 20)[0], resumed(ensemble(), MLP, problem, 20, 7, tmp_path)[0]
+    whole, parts = (
+        train(ensemble(), MLP, problem, 20)[0],
+        resumed(ensemble(), MLP, problem, 20, 7, tmp_path)[0],
+    )
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

@@ -11,7 +11,9 @@ from runner.execution.rng import Streams
 def loss_of(network, batch):
     """−(N/B Σ_b log p(y_b|x_b, θ) + log p(θ)) / N, from the log-density over flat parameters."""
     theta = torch.cat([network.theta, network.log_noise])[None]
-    log_joint = batch.scale * network.log_likelihood(theta, batch).sum() + network.log_prior(theta)[0]
+    log_joint = (
+        batch.scale * network.log_likelihood(theta, batch).sum() + network.log_prior(theta)[0]
+    )
     return -log_joint / (batch.scale * len(batch.x))
 
 
@@ -76,7 +78,10 @@ def test_l2_and_gaussian_prior_are_the_same_training():
 def test_dropout_does_not_act():
     problem = classes(batch_size=16)
     inference = component("inference", "map")
-    ends = [train(inference, component("model", "mann2", dropout=p), problem, 5)[0].network.theta for p in (0.0, 0.5)]
+    ends = [
+        train(inference, component("model", "mann2", dropout=p), problem, 5)[0].network.theta
+        for p in (0.0, 0.5)
+    ]
     assert torch.equal(*ends)
 
 
@@ -112,7 +117,10 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_resumed_run_is_bit_identical(tmp_path, optimizer):
     problem = real(batch_size=8, dtype=torch.float32)
-    pieces = component("inference", "map", optimizer=optimizer), component("model", "mlp", widths=[8])
+    pieces = (
+        component("inference", "map", optimizer=optimizer),
+        component("model", "mlp", widths=[8]),
+    )
     whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
 
@@ -120,7 +128,13 @@ def test_resumed_run_is_bit_identical(tmp_path, optimizer):
 def test_the_cosine_schedule_is_that_of_torch():
     """Half a cosine from lr to final_lr, then as it is; steps of momentum by ``torch.optim``."""
     problem, (_, model) = real(batch_size=8), _pieces()
-    keys = {"optimizer": "sgd", "lr": 0.1, "schedule": "cosine", "anneal_steps": 9, "final_lr": 0.02}
+    keys = {
+        "optimizer": "sgd",
+        "lr": 0.1,
+        "schedule": "cosine",
+        "anneal_steps": 9,
+        "final_lr": 0.02,
+    }
     state, _ = train(component("inference", "map", **keys), model, problem, 12)
     rng = Streams(0)
     network = model.build(problem, rng)
@@ -148,14 +162,19 @@ def test_dropout_acts_in_training_alone_and_only_where_asked_for():
     problem = classes(batch_size=16)
     model = component("model", "mlp", widths=[8], dropout=0.5)
     plain, dropped = (
-        train(component("inference", "map", dropout=key), model, problem, 4) for key in ("ignored", "training")
+        train(component("inference", "map", dropout=key), model, problem, 4)
+        for key in ("ignored", "training")
     )
     assert not torch.allclose(plain[0].network.theta, dropped[0].network.theta)
-    without = train(component("inference", "map"), component("model", "mlp", widths=[8]), problem, 4)[0]
+    without = train(
+        component("inference", "map"), component("model", "mlp", widths=[8]), problem, 4
+    )[0]
     assert torch.equal(plain[0].network.theta, without.network.theta)
     posterior = component("inference", "map", dropout="training").posterior(dropped[0])
     x, rng = problem.test.x, dropped[1]
-    assert torch.equal(posterior.predict(x, rng.evaluation).logits, posterior.predict(x, rng.evaluation).logits)
+    assert torch.equal(
+        posterior.predict(x, rng.evaluation).logits, posterior.predict(x, rng.evaluation).logits
+    )
 
 
 def test_an_annealed_run_with_dropout_is_resumed_bit_identical(tmp_path):

@@ -4,7 +4,10 @@ import pytest
 import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
-PIECES = component("inference", "mc_dropout", lr=0.01), component("model", "mann2", widths=[4], dropout=0.3)
+PIECES = (
+    component("inference", "mc_dropout", lr=0.01),
+    component("model", "mann2", widths=[4], dropout=0.3),
+)
 
 
 def test_predictive_moments_are_those_over_all_masks():
@@ -27,7 +30,10 @@ def test_predictive_moments_are_those_over_all_masks():
     mu = posterior.predict(problem.test.x, rng.evaluation).mu  # [S, B, T]
     n = mu.shape[0]
     assert ((mu.mean(0) - mean).abs() < 4.5 * (variance / n).sqrt() + 1e-12).all()
-    assert ((mu.var(0) - variance).abs() < 4.5 * ((fourth - variance**2).clamp_min(0) / n).sqrt() + 1e-12).all()
+    assert (
+        (mu.var(0) - variance).abs()
+        < 4.5 * ((fourth - variance**2).clamp_min(0) / n).sqrt() + 1e-12
+    ).all()
     # all the randomness of the predictive is in f and the noise: law of total variance
     predictive = posterior.predict(problem.test.x, rng.evaluation)
     noise = network.log_noise.exp()
@@ -47,7 +53,9 @@ def test_prediction_depends_on_its_generator_alone():
     problem = classes()
     state, rng = train(*PIECES, problem, 5)
     posterior = PIECES[0].posterior(state)
-    one, same, other = (posterior.predict(problem.test.x, rng.at("evaluation", i)).logits for i in (0, 0, 1))
+    one, same, other = (
+        posterior.predict(problem.test.x, rng.at("evaluation", i)).logits for i in (0, 0, 1)
+    )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert one.shape == (100, len(problem.test.x), 1, 3)

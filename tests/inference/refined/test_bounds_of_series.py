@@ -31,19 +31,28 @@ def exact():
     value = log_joint(model, theta, problem.series).detach()
     weights = value.softmax(0).unsqueeze(1)
     mean = (weights * theta).sum(0)
-    return problem, float(value.logsumexp(0)) + math.log(cell), mean, (weights * (theta - mean).square()).sum(0).sqrt()
+    return (
+        problem,
+        float(value.logsumexp(0)) + math.log(cell),
+        mean,
+        (weights * (theta - mean).square()).sum(0).sqrt(),
+    )
 
 
 @pytest.mark.parametrize(
     "keys",
     [
         {"refine_steps": 0},
-        pytest.param({"refine_steps": 2, "entropy": "jacobian", "eta": 0.004}, marks=pytest.mark.slow),
+        pytest.param(
+            {"refine_steps": 2, "entropy": "jacobian", "eta": 0.004}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_bounds_lie_below_the_evidence_and_near_it(keys):
     problem, evidence, _, _ = exact()
-    inference = vis(kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys)
+    inference = vis(
+        kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys
+    )
     state, _, _ = trained(inference, DLM, problem, 200)
     found = inference.posterior(state)
     scores = found.scores()
@@ -54,7 +63,9 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
 def test_without_the_jacobian_it_is_no_bound():
     """Refined to the mode, with the entropy of where the draws began: above the evidence, and not called a bound."""
     problem, evidence, _, _ = exact()
-    inference = vis(kernel="sgd", refine_steps=5, eta=0.01, n_samples=4, lr=0.05, draws=100, initial_std=0.5)
+    inference = vis(
+        kernel="sgd", refine_steps=5, eta=0.01, n_samples=4, lr=0.05, draws=100, initial_std=0.5
+    )
     state, info, _ = trained(inference, DLM, problem, 150)
     scores = inference.posterior(state).scores()
     assert set(scores) == {"objective"}

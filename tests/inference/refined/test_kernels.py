@@ -60,7 +60,9 @@ def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
         expected = 2 * ETA / 3 * K
         for d in range(2):
             found = torch.cov(draws[:, :, b, d].T)
-            sd = ((expected.square() + torch.outer(expected.diagonal(), expected.diagonal())) / 1500).sqrt()
+            sd = (
+                (expected.square() + torch.outer(expected.diagonal(), expected.diagonal())) / 1500
+            ).sqrt()
             assert float(((found - expected) / sd).abs().max()) < 4
     across = torch.cov(torch.cat([draws[:, :, 0, 0], draws[:, :, 1, 0]], 1).T)[:3, 3:]
     assert float(across.abs().max()) < 0.008

@@ -107,7 +107,8 @@ def test_every_kernel_is_differentiated_through(kernel):
 
 
 # ---- entropies -------------------------------------------------------------------------------------------------------
-SYMMETRIC = math.sqrt(2) * torch.cat([I2, -I2])[:, None]  # of mean 0 and covariance I: means of quadratics are exact
+# of mean 0 and covariance I: means of quadratics are exact
+SYMMETRIC = math.sqrt(2) * torch.cat([I2, -I2])[:, None]
 
 
 def exact_kl(m, s, eta, steps):
@@ -121,9 +122,13 @@ def exact_kl(m, s, eta, steps):
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
     m, s = guide()
-    z, entropy = refinement("sgd", "jacobian", full)(begun(m, s, SYMMETRIC), ETA, steps, torch.Generator())
+    z, entropy = refinement("sgd", "jacobian", full)(
+        begun(m, s, SYMMETRIC), ETA, steps, torch.Generator()
+    )
     bound = (gaussian(z) + entropy).mean()
-    assert float(bound.detach()) == pytest.approx(-float(exact_kl(m, s, ETA, steps).detach()), abs=1e-12)
+    assert float(bound.detach()) == pytest.approx(
+        -float(exact_kl(m, s, ETA, steps).detach()), abs=1e-12
+    )
     if full:
         gradients = torch.autograd.grad(bound, (m, s))
         known = torch.autograd.grad(-exact_kl(m, s, ETA, steps), (m, s))
@@ -153,7 +158,9 @@ def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
     m, s = torch.zeros(2, dtype=F64), torch.tensor([1.0, 1.0], dtype=F64)
     found = {}
     for entropy in ("initial", "jacobian"):
-        z, H = refinement("sgd", entropy, full=False)(begun(m, s, SYMMETRIC), torch.tensor(0.2), 4, torch.Generator())
+        z, H = refinement("sgd", entropy, full=False)(
+            begun(m, s, SYMMETRIC), torch.tensor(0.2), 4, torch.Generator()
+        )
         found[entropy] = float((gaussian(z) + H).mean())
     assert found["initial"] > 0.5
     assert found["jacobian"] < 0
@@ -162,9 +169,12 @@ def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
 def test_too_large_a_step_is_named():
     m, s = guide()
     with pytest.raises(
-        NumericalTrouble, match=r"inference\.eta=0\.8 is too large .*; lower inference\.eta \(below 0\.4"
+        NumericalTrouble,
+        match=r"inference\.eta=0\.8 is too large .*; lower inference\.eta \(below 0\.4",
     ):
-        refinement("sgd", "jacobian")(begun(m, s, noise(2)), torch.tensor(0.8, dtype=F64), 1, torch.Generator())
+        refinement("sgd", "jacobian")(
+            begun(m, s, noise(2)), torch.tensor(0.8, dtype=F64), 1, torch.Generator()
+        )
 
 
 def test_entropies_in_closed_form():
@@ -172,8 +182,11 @@ def test_entropies_in_closed_form():
     at = begun(m, s, noise(4, 3))
     _, gaussian_entropy = refinement("sgd", "gaussian")(at, ETA, 2, torch.Generator())
     q = MultivariateNormal(torch.zeros(2, dtype=F64), s.square().diag())
-    assert torch.allclose(gaussian_entropy, -q.log_prob(torch.zeros(2, dtype=F64)))  # −log N(z_T; z_T, σ²)
-    assert torch.allclose(refinement("sgd", "gaussian")(at, ETA, 0, torch.Generator())[1], at.entropy)
+    # −log N(z_T; z_T, σ²)
+    assert torch.allclose(gaussian_entropy, -q.log_prob(torch.zeros(2, dtype=F64)))
+    assert torch.allclose(
+        refinement("sgd", "gaussian")(at, ETA, 0, torch.Generator())[1], at.entropy
+    )
     _, joint = refinement("sgld", "joint")(at, ETA, 2, torch.Generator())
     step = MultivariateNormal(torch.zeros(2, dtype=F64), 2 * ETA * I2)
     assert torch.allclose(joint, at.entropy + 2 * step.entropy())
@@ -186,17 +199,22 @@ def test_the_joint_entropy_of_particles_that_repel_each_other():
     for b in range(3):
         K = torch.exp(-torch.cdist(at.z[:, b], at.z[:, b]).square() / 1.3)
         whole = MultivariateNormal(torch.zeros(8, dtype=F64), torch.kron(2 * ETA / 4 * K, I2))
-        assert float(joint[b]) == pytest.approx(float(at.entropy[b] + whole.entropy() / 4), abs=1e-6)
+        assert float(joint[b]) == pytest.approx(
+            float(at.entropy[b] + whole.entropy() / 4), abs=1e-6
+        )
 
 
 # ---- the flow of the Fokker-Planck equation --------------------------------------------------------------------------
 def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
     """From N(2, ¼ I) to the target N(0, I), VIS-FP."""
     z = 2 + 0.5 * noise(particles, 1, D, seed=0)
-    z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)  # of the exact moments: nothing but the flow is measured
+    # of the exact moments: nothing but the flow is measured
+    z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)
     at = Begun(z, torch.zeros(1, dtype=F64), lambda x: -0.5 * x.square().sum(-1), 1.0)
     eta = torch.tensor(time / steps, dtype=F64)
-    out, _ = refinement("sgd", "fokker_planck", full=False, bandwidth=bandwidth)(at, eta, steps, torch.Generator())
+    out, _ = refinement("sgd", "fokker_planck", full=False, bandwidth=bandwidth)(
+        at, eta, steps, torch.Generator()
+    )
     return out[:, 0].mean(0), out[:, 0].var(0, correction=0)
 
 

@@ -45,7 +45,9 @@ def again(problem, draws):
 def test_of_labels_it_is_the_same_with_minibatches_and_scores(batch_size):
     problem = classes(n_classes=2, batch_size=batch_size)
     other, this = gaussian_vi(n_samples=2, draws=40), vis(refine_steps=0, n_samples=2, draws=40)
-    (known, rng), (state, _) = (train_labels(inference, LOGISTIC, problem, 15) for inference in (other, this))
+    (known, rng), (state, _) = (
+        train_labels(inference, LOGISTIC, problem, 15) for inference in (other, this)
+    )
     assert torch.equal(state.module.mean, known.module.mean)
     found, expected = (i.posterior(s) for i, s in ((this, state), (other, known)))
     assert torch.equal(found.draws, expected.draws)
@@ -96,7 +98,9 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
         means, logs = start + eta * slope, []
         for z in posterior.flat.split(500):
             square = (z[:, None] - means).square().sum(-1)
-            logs.append((-square / (4 * eta)).logsumexp(1) - math.log(len(means) * 4 * math.pi * eta))
+            logs.append(
+                (-square / (4 * eta)).logsumexp(1) - math.log(len(means) * 4 * math.pi * eta)
+            )
         ratios = torch.cat(logs) - problem.log_density(posterior.flat)
     assert found == pytest.approx(float(ratios.mean()), abs=0.05)
     assert float(ratios.mean()) > 0.3
@@ -107,7 +111,9 @@ def test_refined_draws_are_nearer_the_funnel():
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     spread = []
     for steps in (0, 100):
-        inference = vis(refine_steps=0, infer_steps=steps, n_samples=10, lr=0.03, eta=0.02, draws=1000)
+        inference = vis(
+            refine_steps=0, infer_steps=steps, n_samples=10, lr=0.03, eta=0.02, draws=1000
+        )
         state, _, _ = trained(inference, TARGET, problem, 200)
         spread.append(float(inference.posterior(state).flat[:, 0].std()))
     assert spread[0] < 0.8
@@ -118,7 +124,13 @@ def test_refined_draws_are_nearer_the_funnel():
 def test_the_step_climbs_what_is_asked_for(differentiate):
     """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with the steps held still."""
     problem, rng = load("gaussian")
-    still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "initial_std": 1e-9, "covariance": "full"}
+    still = {
+        "optimizer": "sgd",
+        "momentum": 0.0,
+        "lr": 1e-30,
+        "initial_std": 1e-9,
+        "covariance": "full",
+    }
     inference = vis(kernel="sgd", refine_steps=2, eta=0.05, differentiate=differentiate, **still)
     model = TARGET.build(problem, rng)
     state = inference.init(model, problem, rng)
@@ -143,7 +155,9 @@ def test_the_step_climbs_what_is_asked_for(differentiate):
 def test_the_target_of_a_minibatch_stands_for_all_rows():
     problem = classes(n_classes=2, batch_size=16)
     model = LOGISTIC.build(problem, Streams(0))
-    theta = 0.3 * torch.randn(4, 2, model.dim, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta = 0.3 * torch.randn(
+        4, 2, model.dim, generator=torch.Generator().manual_seed(0), dtype=F64
+    )
     q = torch.nn.Module()
     q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)
@@ -170,10 +184,16 @@ def test_a_point_is_the_maximum_a_posteriori():
     assert torch.allclose(found.draws, theta.detach().expand(2, 3, -1))
 
 
-@pytest.mark.parametrize(("batch_size", "steps", "bound"), [(None, 2, True), (16, 2, False), (16, 0, True)])
-def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(batch_size, steps, bound):
+@pytest.mark.parametrize(
+    ("batch_size", "steps", "bound"), [(None, 2, True), (16, 2, False), (16, 0, True)]
+)
+def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(
+    batch_size, steps, bound
+):
     problem, rng = classes(n_classes=2, batch_size=batch_size), Streams(0)
-    inference = vis(kernel="sgd", entropy="jacobian", refine_steps=steps, eta=1e-3, n_samples=2, draws=10)
+    inference = vis(
+        kernel="sgd", entropy="jacobian", refine_steps=steps, eta=1e-3, n_samples=2, draws=10
+    )
     state = inference.init(LOGISTIC.build(problem, rng), problem, rng)
     (_, batch), *_ = problem.batches(inference.sees, rng, 0, 1)
     _, info = inference.step(state, batch, rng)
@@ -202,7 +222,15 @@ def test_bounds_alone_are_called_bounds():
 
 def test_the_bound_of_the_jacobian_rises_to_the_log_normaliser_of_a_gaussian():
     problem, _ = load("gaussian")
-    inference = vis(kernel="sgd", entropy="jacobian", eta=0.05, refine_steps=3, n_samples=10, lr=0.03, draws=1000)
+    inference = vis(
+        kernel="sgd",
+        entropy="jacobian",
+        eta=0.05,
+        refine_steps=3,
+        n_samples=10,
+        lr=0.03,
+        draws=1000,
+    )
     before = inference.posterior(trained(inference, TARGET, problem, 0)[0]).scores()["nelbo"]
     state, _, _ = trained(inference, TARGET, problem, 200)
     assert -0.05 < inference.posterior(state).scores()["nelbo"] < 0.5 * before
@@ -210,14 +238,18 @@ def test_the_bound_of_the_jacobian_rises_to_the_log_normaliser_of_a_gaussian():
 
 def test_the_step_size_is_learnt():
     problem, _ = load("gaussian")
-    state, info, _ = trained(vis(learn_eta=True, eta=0.01, refine_steps=2, lr=0.05), TARGET, problem, 30)
+    state, info, _ = trained(
+        vis(learn_eta=True, eta=0.01, refine_steps=2, lr=0.05), TARGET, problem, 30
+    )
     assert float(info["eta"]) != pytest.approx(0.01, rel=0.1)
     still, info, _ = trained(vis(eta=0.01, refine_steps=2, lr=0.05), TARGET, problem, 30)
     assert float(info["eta"]) == pytest.approx(0.01)
     assert not torch.equal(still.module.mean, state.module.mean)
 
 
-@pytest.mark.parametrize("keys", [{"kernel": "sgld_r", "n_samples": 3}, {"learn_eta": True}, {"q0": "point"}])
+@pytest.mark.parametrize(
+    "keys", [{"kernel": "sgld_r", "n_samples": 3}, {"learn_eta": True}, {"q0": "point"}]
+)
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, keys):
     problem = classes(n_classes=2, batch_size=16)
     inference = vis(draws=5, **keys)
@@ -244,7 +276,9 @@ def test_draws_are_refined_in_sets_of_as_many_as_in_training():
 def test_a_hessian_of_many_parameters_is_refused():
     problem, rng = load("funnel", dim=101)
     inference = vis(kernel="sgd", entropy="jacobian")
-    with pytest.raises(Misfit, match=r"inference\.entropy=jacobian: the Hessian of 101 parameters .*; take another"):
+    with pytest.raises(
+        Misfit, match=r"inference\.entropy=jacobian: the Hessian of 101 parameters .*; take another"
+    ):
         inference.init(TARGET.build(problem, rng), problem, rng)
 
 

@@ -37,8 +37,13 @@ def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
         after(composed(name, n_samples=3, lr=0.01, **keys), built(), 5)
         for name, keys in (("vi", {}), ("vis", {"refine_steps": 0}))
     )
-    assert {key: info[key] for key in ("elbo", "grad_norm")} == {key: of_vi[key] for key in ("elbo", "grad_norm")}
-    assert all(torch.equal(a, b) for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True))
+    assert {key: info[key] for key in ("elbo", "grad_norm")} == {
+        key: of_vi[key] for key in ("elbo", "grad_norm")
+    }
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True)
+    )
 
 
 def test_the_objective_of_refined_draws_is_a_literal_sum():
@@ -49,7 +54,9 @@ def test_the_objective_of_refined_draws_is_a_literal_sum():
     def log_joint(z: torch.Tensor) -> torch.Tensor:  # log p(x|z, y) + log p(z) [S, N]
         logits = module.generative.network(torch.cat([z, y.expand(S, -1, -1)], -1))
         normal = torch.distributions.Normal(torch.zeros(2, dtype=F64), 1.0).log_prob(z)
-        return torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1) + normal.sum(-1)
+        return torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1) + normal.sum(
+            -1
+        )
 
     m, s = (value.detach() for value in module.guide(torch.cat([batch.x, y], 1)))
     z = m + s * torch.randn(S, N, 2, generator=Streams(0).noise, dtype=F64)
@@ -99,7 +106,9 @@ def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
 def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     model = component("model", "cvae", latent_dim=2, widths=[16])
     inference = vis(refine_steps=2, eta=0.01, lr=0.02, entropy="joint", learn_eta=True, draws=50)
-    assert inference.required_capabilities("supervised", model.capabilities()) == {"class_conditional"}
+    assert inference.required_capabilities("supervised", model.capabilities()) == {
+        "class_conditional"
+    }
     assert inference.required_capabilities("supervised") == {"log_joint", "theta_predictive"}
     of_many, rng = problem(120), Streams(0)
     stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])

@@ -34,7 +34,9 @@ def precision(module):
 def exact_mean(module, x):
     """μ(x) [B, D]."""
     (up,) = module.generative.network.layers
-    return torch.linalg.solve(precision(module), up.weight.T @ (x - up.bias)[..., None] / NOISE)[..., 0].detach()
+    return torch.linalg.solve(precision(module), up.weight.T @ (x - up.bias)[..., None] / NOISE)[
+        ..., 0
+    ].detach()
 
 
 @pytest.mark.parametrize("batch_size", [None, 20])
@@ -43,11 +45,16 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
     found = {}
     for name in ("vi", "vis"):
         model = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
-        inference = composed(name, n_samples=3, lr=0.01, **({"refine_steps": 0} if name == "vis" else {}))
+        inference = composed(
+            name, n_samples=3, lr=0.01, **({"refine_steps": 0} if name == "vis" else {})
+        )
         found[name] = after(inference, problem, model, 12)
     (known, of_vi), (state, info) = found["vi"], found["vis"]
     assert info == of_vi
-    assert all(torch.equal(a, b) for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True)
+    )
     assert vis(refine_steps=0).posterior(state).module is state.module
 
 
@@ -68,14 +75,23 @@ def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_th
         assert float(info["elbo"]) == pytest.approx(exact - 30 * kl, abs=0.7)
         assert float(info["elbo"]) < exact - 1
     else:
-        assert float(info["objective"]) == pytest.approx(exact - 30 * kl - 0.5 * 30 * log_det, abs=0.7)
+        assert float(info["objective"]) == pytest.approx(
+            exact - 30 * kl - 0.5 * 30 * log_det, abs=0.7
+        )
         assert float(info["objective"]) > exact + 1
 
 
 def test_a_minibatch_stands_for_all_rows():
     problem = real_rows(n=40)
     module = ppca(problem, exact_guide=False)
-    keys = {"kernel": "sgd", "refine_steps": 2, "eta": ETA, "n_samples": 3000, "lr": 1e-30, "optimizer": "sgd"}
+    keys = {
+        "kernel": "sgd",
+        "refine_steps": 2,
+        "eta": ETA,
+        "n_samples": 3000,
+        "lr": 1e-30,
+        "optimizer": "sgd",
+    }
     inference, found = vis(**keys), []
     for rows in (slice(0, 20), slice(20, 40), slice(0, 40)):
         state = inference.init(module, problem, Streams(0))
@@ -88,7 +104,9 @@ def test_held_out_rows_are_weighed_by_a_density():
     """m_T = μ + (I − ηΛ)^T (m_0 − μ), s that of the encoder; weights are unbiased for p(x), their logarithms below it."""
     problem = real_rows(n=25)
     module = ppca(problem, exact_guide=False)
-    inference = vis(kernel="sgld", refine_steps=1, infer_steps=6, eta=ETA, lr=1e-30, optimizer="sgd")
+    inference = vis(
+        kernel="sgld", refine_steps=1, infer_steps=6, eta=ETA, lr=1e-30, optimizer="sgd"
+    )
     state, _ = after(inference, problem, module, 0)
     posterior = inference.posterior(state)
     assert isinstance(posterior, LatentPosterior)

@@ -15,7 +15,10 @@ from components.inference.refined.path import Begun, Refinement
 from components.trouble import Misfit
 from runner.execution.rng import Streams
 
-SERIES = {"hmm": ("hmm_sim", {"states": 2}), "dlm": ("dlm_sim", {"trend": "autoregressive", "period": None})}
+SERIES = {
+    "hmm": ("hmm_sim", {"states": 2}),
+    "dlm": ("dlm_sim", {"trend": "autoregressive", "period": None}),
+}
 
 
 def of_series(name, n_steps=25):
@@ -28,7 +31,14 @@ def of_series(name, n_steps=25):
 def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
     """m ← m + lr ∇ log p(x, z_T), z_t = z_{t−1} + η ∇ log p(x, z_{t−1}), Δz held still, by hand."""
     model, problem = of_series(name)
-    keys = {"kernel": "sgd", "q0": "point", "differentiate": "fast", "optimizer": "sgd", "momentum": 0.0, "lr": 1e-3}
+    keys = {
+        "kernel": "sgd",
+        "q0": "point",
+        "differentiate": "fast",
+        "optimizer": "sgd",
+        "momentum": 0.0,
+        "lr": 1e-3,
+    }
     inference = vis(refine_steps=steps, eta=2e-3, start="drawn", draws=2, **keys)
     state, _, _ = trained(inference, model, problem, 3)
     built = model.build(problem, Streams(0))
@@ -46,7 +56,9 @@ def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
     value = value_and_gradient(built, z[None], problem.series)[0]
     assert found.scores() == {"objective": pytest.approx(float(value))}
     scores = problem.score(found, Streams(0))
-    assert scores["log_likelihood"] == pytest.approx(float(built.log_likelihood(z[None], problem.series)))
+    assert scores["log_likelihood"] == pytest.approx(
+        float(built.log_likelihood(z[None], problem.series))
+    )
     assert {"objective", "log_score"} <= set(scores)
 
 
@@ -85,7 +97,9 @@ def begun(S=5):
 def test_each_coordinate_goes_its_own_way():
     """z + diag(η) ∇log p(z), and noise of variance 2 η_d."""
     at = begun()
-    found, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(at, ETAS, 1, torch.Generator())
+    found, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(
+        at, ETAS, 1, torch.Generator()
+    )
     assert torch.allclose(found, at.z + ETAS * slope_of(at.z))
     noisy = begun(40_000)
     found, entropy = Refinement(KernelStep("sgld", 1.0, 1, 1e-6), "joint", False)(
@@ -98,7 +112,9 @@ def test_each_coordinate_goes_its_own_way():
 
 
 def test_jacobian_of_several_step_sizes():
-    _, found = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(begun(), ETAS, 1, torch.Generator())
+    _, found = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(
+        begun(), ETAS, 1, torch.Generator()
+    )
     step = torch.eye(2, dtype=F64) - ETAS.diag() @ PRECISION
     assert torch.allclose(found, torch.linalg.slogdet(step).logabsdet.expand_as(found))
 
@@ -107,9 +123,14 @@ def test_they_are_learnt_apart():
     problem, _ = load("gaussian")
     state, _, _ = trained(vis(eta=[0.01, 0.02], learn_eta=True, lr=0.05), TARGET, problem, 20)
     assert state.sampler.eta.shape == (2,)
-    assert len(set((state.sampler.eta.detach() / torch.tensor([0.01, 0.02], dtype=F64)).tolist())) == 2
+    assert (
+        len(set((state.sampler.eta.detach() / torch.tensor([0.01, 0.02], dtype=F64)).tolist())) == 2
+    )
 
 
 def test_as_many_as_there_are_coordinates():
-    with pytest.raises(Misfit, match=r"inference\.eta: 3 step sizes of 2 coordinates; give one, or 2 in their order"):
+    with pytest.raises(
+        Misfit,
+        match=r"inference\.eta: 3 step sizes of 2 coordinates; give one, or 2 in their order",
+    ):
         StepSize([0.1, 0.2, 0.3], False, torch.zeros(2))

@@ -20,7 +20,8 @@ def test_densities_of_pairs_literally():
         expected = torch.stack([Normal(m, STD).log_prob(z).sum(1) for m in means], 1)
         assert torch.allclose(q.log_pairs(z, means), expected, rtol=1e-12)
         assert torch.allclose(q.log_conditional(z[:3], means), expected[:3].diagonal(), rtol=1e-12)
-        far = q.log_pairs(z + 1e4, means + 1e4)  # squares of large numbers would lose the difference
+        # squares of large numbers would lose the difference
+        far = q.log_pairs(z + 1e4, means + 1e4)
         assert torch.allclose(far, expected, rtol=1e-6)
 
 
@@ -65,10 +66,16 @@ def test_iterations_leave_the_target_as_it_is(eps):
     for theta in states:
         assert z_score(theta, model.mean).abs().max() < 4
         centred = theta - model.mean
-        assert z_score(torch.einsum("sp,sq->spq", centred, centred), model.covariance).abs().max() < 4
+        assert (
+            z_score(torch.einsum("sp,sq->spq", centred, centred), model.covariance).abs().max() < 4
+        )
     assert (states[2] != start).any(1).double().mean() > 0.8
 
 
 def test_steps_are_steered_to_the_rate():
     assert adapt_step_size(0.5, torch.tensor(0.9), 0.9) == pytest.approx(0.5)
-    assert adapt_step_size(0.5, torch.tensor(0.2), 0.9) < 0.5 < adapt_step_size(0.5, torch.tensor(1.0), 0.9)
+    assert (
+        adapt_step_size(0.5, torch.tensor(0.2), 0.9)
+        < 0.5
+        < adapt_step_size(0.5, torch.tensor(1.0), 0.9)
+    )

@@ -25,7 +25,9 @@ def closed_form(weight, bias, log_std, model):
     own = torch.block_diag(torch.linalg.inv(C), torch.linalg.inv(C))
     tilted = own + 2 / H * torch.cat([torch.cat([eye, -eye], 1), torch.cat([-eye, eye], 1)])
     across = torch.linalg.inv(tilted)[:2, 2:]  # cov(z, z′)
-    return (0.5 * (torch.logdet(own) - torch.logdet(tilted))).exp() * (d @ d + (A.T @ A * across).sum())
+    return (0.5 * (torch.logdet(own) - torch.logdet(tilted))).exp() * (
+        d @ d + (A.T @ A * across).sum()
+    )
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "imq"])
@@ -37,8 +39,12 @@ def test_pairs_literally(pairs, kernel):
     if pairs == "two_batches":
         every = [(i, j) for i in range(3) for j in range(3, 6)]
     k = {"rbf": lambda x: math.exp(-x), "imq": lambda x: 1 / math.sqrt(1 + x)}[kernel]
-    expected = [k(float((z[i] - z[j]).square().sum()) / 0.7) * float(delta[i] @ delta[j]) for i, j in every]
-    assert float(stein_pairs(z, delta, kernel, 0.7, pairs)) == pytest.approx(sum(expected) / len(every))
+    expected = [
+        k(float((z[i] - z[j]).square().sum()) / 0.7) * float(delta[i] @ delta[j]) for i, j in every
+    ]
+    assert float(stein_pairs(z, delta, kernel, 0.7, pairs)) == pytest.approx(
+        sum(expected) / len(every)
+    )
 
 
 @pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
@@ -57,7 +63,9 @@ def test_value_and_gradient_are_unbiased_for_the_closed_form(pairs):
 
 
 def test_it_vanishes_at_the_target():
-    exact = GaussianTarget(torch.tensor([0.3, -0.5], dtype=F64), marginal(leaves()[0].detach(), STD.log()))
+    exact = GaussianTarget(
+        torch.tensor([0.3, -0.5], dtype=F64), marginal(leaves()[0].detach(), STD.log())
+    )
     inference, state, rng = affine("ksivi", exact, n_samples=100, bandwidth=H)
     values = torch.stack([inference.step(state, None, rng)[1]["ksd_squared"] for _ in range(200)])
     assert abs(float(z_score(values, 0.0))) < 4
@@ -71,7 +79,8 @@ def test_a_median_bandwidth_is_held_still():
     distances = torch.pdist(z.detach()).square()
     h = float(distances.median() / math.log(5))
     found, known = (
-        torch.autograd.grad(stein_pairs(z, delta, "imq", width, "u_statistic"), z)[0] for width in ("median", h)
+        torch.autograd.grad(stein_pairs(z, delta, "imq", width, "u_statistic"), z)[0]
+        for width in ("median", h)
     )
     assert torch.allclose(found, known)
 

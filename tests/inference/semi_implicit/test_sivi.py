@@ -44,7 +44,10 @@ def test_the_bound_literally():
         z = WEIGHT @ e + BIAS + STD * v
         density = 0.0
         for k in [e, *others]:
-            density += float(torch.distributions.Normal(WEIGHT @ k + BIAS, STD).log_prob(z).sum().exp()) / 5
+            density += (
+                float(torch.distributions.Normal(WEIGHT @ k + BIAS, STD).log_prob(z).sum().exp())
+                / 5
+            )
         total += (float(target().log_prior(z[None])) - math.log(density)) / 3
     assert float(info["elbo"]) == pytest.approx(total, rel=1e-10)
     assert float(info["elbo"]) == pytest.approx(float(info["log_joint"] + info["entropy"]))
@@ -58,15 +61,19 @@ def bounds(K, n, model):
         epsilon = q.mixing(n, rng.noise)
         z = q.mean(epsilon) + q.std * q.conditional(n, rng.noise)
         others = q.mean(q.mixing(n * K, rng.noise)).unflatten(0, (n, K))
-        rows = [q.log_surrogate(z[i : i + 1], q.mean(epsilon[i : i + 1]), others[i]) for i in range(n)]
+        rows = [
+            q.log_surrogate(z[i : i + 1], q.mean(epsilon[i : i + 1]), others[i]) for i in range(n)
+        ]
         return model.log_prior(z) - torch.cat(rows)
 
 
 def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is_never_above_the_normaliser():
-    exact = GaussianTarget(BIAS, COVARIANCE)  # q itself: its ELBO is the log normaliser, which nothing may exceed
+    # q itself: its ELBO is the log normaliser, which nothing may exceed
+    exact = GaussianTarget(BIAS, COVARIANCE)
     top = log_normaliser(exact)
     assert float(exact_elbo(WEIGHT, BIAS, STD.log(), exact)) == pytest.approx(top)
-    none = float(-0.5 * 2 + 0.5 * torch.log(2 * torch.pi * torch.e * STD.square()).sum())  # E log p + H(q(z|ε))
+    # E log p + H(q(z|ε))
+    none = float(-0.5 * 2 + 0.5 * torch.log(2 * torch.pi * torch.e * STD.square()).sum())
     found = {K: bounds(K, 1500, exact) for K in (0, 1, 4, 16, 256)}
     mean = {K: float(value.mean()) for K, value in found.items()}
     error = {K: float(value.std()) / 1500**0.5 for K, value in found.items()}
@@ -92,10 +99,15 @@ def test_the_reported_bound_is_of_the_draws_and_below_the_normaliser(name):
     assert torch.equal(posterior.draws, inference.posterior(state).draws)
     values = posterior.flat
     assert z_score(values, BIAS).abs().max() < 4
-    assert z_score(torch.einsum("sp,sq->spq", values - BIAS, values - BIAS), COVARIANCE).abs().max() < 4
+    assert (
+        z_score(torch.einsum("sp,sq->spq", values - BIAS, values - BIAS), COVARIANCE).abs().max()
+        < 4
+    )
     elbo = -posterior.scores()["nelbo"]
     exact = float(exact_elbo(WEIGHT, BIAS, STD.log(), target()))
-    spread = target().log_prior(values) - torch.distributions.MultivariateNormal(BIAS, COVARIANCE).log_prob(values)
+    spread = target().log_prior(values) - torch.distributions.MultivariateNormal(
+        BIAS, COVARIANCE
+    ).log_prob(values)
     assert elbo == pytest.approx(exact, abs=4 * float(spread.std()) / 800**0.5 + 0.01)
     assert elbo < log_normaliser(target())
 
@@ -103,13 +115,17 @@ def test_the_reported_bound_is_of_the_draws_and_below_the_normaliser(name):
 def test_without_extra_draws_nothing_is_gained_by_an_untrained_network():
     inference, state, _ = affine("sivi", draws=400, bound_samples=0)
     other, same, _ = affine("sivi", draws=400, bound_samples=1000)
-    assert inference.posterior(state).scores()["nelbo"] > other.posterior(same).scores()["nelbo"] + 0.3
+    assert (
+        inference.posterior(state).scores()["nelbo"] > other.posterior(same).scores()["nelbo"] + 0.3
+    )
 
 
 def test_it_learns_a_correlated_gaussian():
     covariance = torch.tensor([[1.0, 0.8, 0.0], [0.8, 1.0, 0.3], [0.0, 0.3, 2.0]], dtype=F64)
     model = GaussianTarget(torch.tensor([1.0, -1.0, 0.5], dtype=F64), covariance)
-    inference = component("inference", "sivi", widths=[], n_samples=100, extra_samples=300, lr=0.01, draws=2000)
+    inference = component(
+        "inference", "sivi", widths=[], n_samples=100, extra_samples=300, lr=0.01, draws=2000
+    )
     rng = Streams(0)
     state = inference.init(model, None, rng)
     for _ in range(500):
@@ -124,7 +140,9 @@ def test_it_learns_a_correlated_gaussian():
 def test_of_labels_it_predicts_and_a_run_that_stopped_goes_on_as_it_would_have(name, tmp_path):
     problem = classes(n_classes=2, batch_size=16 if name in ("sivi", "uivi") else None)
     small = {"improve_steps": 2} if name == "vcd" else {"widths": [8], "bound_samples": 20}
-    inference = component("inference", name, n_samples=40 if name == "ksivi" else 8, lr=0.05, draws=100, **small)
+    inference = component(
+        "inference", name, n_samples=40 if name == "ksivi" else 8, lr=0.05, draws=100, **small
+    )
     steps = 200 if name == "ksivi" else 40
     whole, rng = train_labels(inference, LOGISTIC, problem, steps)
     halves, _ = resumed_of(inference, LOGISTIC, problem, steps, 21, tmp_path)
@@ -158,5 +176,6 @@ def test_of_the_plane(name, steps, shape):
     inference = component("inference", name, n_samples=50, lr=0.005, draws=2000)
     state, _, rng = trained(inference, TARGET, problem, steps)
     scores = problem.score(inference.posterior(state), rng)
-    assert -0.01 < scores["nelbo"] < (0.5 if name == "ksivi" else 0.35)  # ksivi descends another discrepancy
+    # ksivi descends another discrepancy
+    assert -0.01 < scores["nelbo"] < (0.5 if name == "ksivi" else 0.35)
     assert scores["error_sd"] < 0.6

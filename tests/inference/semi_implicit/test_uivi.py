@@ -43,7 +43,9 @@ def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
     inference, state, rng = affine("uivi", n_samples=400, **still)
     found = gradients(inference, state, rng, 40)
     values = leaves()
-    lowest = exact_elbo(*values, target()) - 0.5 * torch.logdet(values[0] @ values[0].T + (2 * values[2]).exp().diag())
+    lowest = exact_elbo(*values, target()) - 0.5 * torch.logdet(
+        values[0] @ values[0].T + (2 * values[2]).exp().diag()
+    )
     expected = flat(torch.autograd.grad(lowest + values[2].sum(), values))
     assert z_score(found, expected).abs().max() < 4.5
     assert z_score(found, exact_gradient()).abs().max() > 20
@@ -56,7 +58,8 @@ def test_the_slope_of_the_marginal():
     precision = torch.eye(2, dtype=F64) + WEIGHT.T @ torch.diag(STD**-2) @ WEIGHT
     factor = torch.linalg.cholesky(torch.linalg.inv(precision))
     centre = torch.linalg.solve(precision, WEIGHT.T @ ((z[0] - BIAS) / STD**2))
-    start = centre + torch.randn(3000, 2, generator=rng.noise, dtype=F64) @ factor.T  # exact draws of q(ε|z)
+    # exact draws of q(ε|z)
+    start = centre + torch.randn(3000, 2, generator=rng.noise, dtype=F64) @ factor.T
     found, rate = inference.own_slope(state.q, z, start, 0.35, rng.noise)
     exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
     assert z_score(found, exact).abs().max() < 4

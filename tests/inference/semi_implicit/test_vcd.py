@@ -29,7 +29,14 @@ class Quartic(GaussianTarget):
 
 def still(model, mean, std, **changes):
     """An inference whose q stands still at N(m, s²), its state and streams."""
-    keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "improve_steps": 1, "leapfrog_steps": 1, "step_size": EPS}
+    keys = {
+        "optimizer": "sgd",
+        "momentum": 0.0,
+        "lr": 1e-30,
+        "improve_steps": 1,
+        "leapfrog_steps": 1,
+        "step_size": EPS,
+    }
     inference = component("inference", "vcd", **{**keys, **changes})
     rng = Streams(0)
     state = inference.init(model, None, rng)
@@ -43,7 +50,9 @@ def by_quadrature(model, mean, log_std):
     """L_VCD of one iteration of one leapfrog step, differentiable in m and log s."""
 
     def f(z):
-        return model.log_prior(z.reshape(-1, 1)).reshape(z.shape) - Normal(mean, log_std.exp()).log_prob(z)
+        return model.log_prior(z.reshape(-1, 1)).reshape(z.shape) - Normal(
+            mean, log_std.exp()
+        ).log_prob(z)
 
     def slope(z):
         return -(z**3)
@@ -70,7 +79,8 @@ def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
         state, info = inference.step(state, None, rng)
         state.step_size = EPS
         if t:  # the first has no mean of steps past
-            found.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))  # descent: of L_VCD itself
+            # descent: of L_VCD itself
+            found.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))
             values.append(info["vcd"])
     held = [torch.tensor(v, dtype=F64, requires_grad=True) for v in (0.4, math.log(0.7))]
     exact = by_quadrature(model, *held)
@@ -101,7 +111,9 @@ def test_it_is_zero_at_the_target_and_positive_elsewhere():
     model = GaussianTarget(torch.tensor([0.4], dtype=F64), torch.tensor([[0.49]], dtype=F64))
     at, beside = [], []
     for mean, kept in ((0.4, at), (0.9, beside)):
-        inference, state, rng = still(model, mean, 0.7, n_samples=500, improve_steps=2, leapfrog_steps=2, step_size=0.4)
+        inference, state, rng = still(
+            model, mean, 0.7, n_samples=500, improve_steps=2, leapfrog_steps=2, step_size=0.4
+        )
         for _ in range(30):
             state, info = inference.step(state, None, rng)
             kept.append(info["vcd"])
@@ -113,7 +125,14 @@ def fitted(model, steps=250, **changes):
     inference = component(
         "inference",
         "vcd",
-        **{"n_samples": 20, "lr": 0.03, "draws": 1500, "improve_steps": 3, "step_size": 0.3, **changes},
+        **{
+            "n_samples": 20,
+            "lr": 0.03,
+            "draws": 1500,
+            "improve_steps": 3,
+            "step_size": 0.3,
+            **changes,
+        },
     )
     rng = Streams(0)
     state = inference.init(model, None, rng)
@@ -131,10 +150,12 @@ def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
     assert torch.allclose(state.q.covariance, covariance, atol=0.2)
     assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.3)
     inference, state = fitted(model)
-    narrow = float(1 / torch.linalg.inv(covariance)[0, 0])  # the variance of the best diagonal q by KL(q ‖ p): 0.36
+    # the variance of the best diagonal q by KL(q ‖ p): 0.36
+    narrow = float(1 / torch.linalg.inv(covariance)[0, 0])
     variance = (2 * state.q.log_std).exp()
     assert (variance > 1.3 * narrow).all()
-    improved = torch.cov(inference.posterior(state).flat.T)  # and its draws, improved, are correlated as the target's
+    # and its draws, improved, are correlated as the target's
+    improved = torch.cov(inference.posterior(state).flat.T)
     assert float(improved[0, 1]) > 0.4
 
 
@@ -157,4 +178,6 @@ def test_the_running_mean():
     state, first = inference.step(state, None, rng)
     assert float(state.control) == pytest.approx(float(first["improved"]))
     state, second = inference.step(state, None, rng)
-    assert float(state.control) == pytest.approx(0.75 * float(first["improved"]) + 0.25 * float(second["improved"]))
+    assert float(state.control) == pytest.approx(
+        0.75 * float(first["improved"]) + 0.25 * float(second["improved"])
+    )

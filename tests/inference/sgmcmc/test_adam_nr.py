@@ -13,7 +13,17 @@ from runner.execution.rng import Streams
 S, L = 40, 5
 
 
-def literal(target, steps: int, particles: int, eps: float, b1: float, b2: float, lam: float, h: float, seed: int):
+def literal(
+    target,
+    steps: int,
+    particles: int,
+    eps: float,
+    b1: float,
+    b2: float,
+    lam: float,
+    h: float,
+    seed: int,
+):
     """The three lines of the docstring, pair by pair."""
     rng = Streams(seed)
     z = target.sample_prior(particles, rng.init)
@@ -22,11 +32,16 @@ def literal(target, steps: int, particles: int, eps: float, b1: float, b2: float
         gradient = value_and_gradient(target, z, None)[1]
         v = b2 * v + (1 - b2) * gradient**2
         M = (v / (1 - b2**t)).sqrt() + lam
-        noise = (2 * particles / eps * M).sqrt() * torch.randn(z.shape, generator=rng.noise, dtype=F64)
+        noise = (2 * particles / eps * M).sqrt() * torch.randn(
+            z.shape, generator=rng.noise, dtype=F64
+        )
         m = b1 * m + (1 - b1) * (force(z, gradient, h) + noise)
         z = torch.stack(
             [
-                z_i + eps / particles * sum(k(z_l, z_i, h) * m_l / M_l for z_l, m_l, M_l in zip(z, m, M, strict=True))
+                z_i
+                + eps
+                / particles
+                * sum(k(z_l, z_i, h) * m_l / M_l for z_l, m_l, M_l in zip(z, m, M, strict=True))
                 for z_i in z
             ]
         )
@@ -34,8 +49,17 @@ def literal(target, steps: int, particles: int, eps: float, b1: float, b2: float
 
 
 def test_steps_are_adam_with_noise_and_repulsion():
-    keys = {"chains": 4, "step_size": 0.1, "beta1": 0.8, "beta2": 0.95, "damping": 1e-3, "bandwidth": 0.9}
-    fast = sampled("adam_nr", correlated(), 6, seed=3, burn_in=5, thinning=1, adapt="always", **keys)
+    keys = {
+        "chains": 4,
+        "step_size": 0.1,
+        "beta1": 0.8,
+        "beta2": 0.95,
+        "damping": 1e-3,
+        "bandwidth": 0.9,
+    }
+    fast = sampled(
+        "adam_nr", correlated(), 6, seed=3, burn_in=5, thinning=1, adapt="always", **keys
+    )
     slow = literal(correlated(), 6, 4, 0.1, 0.8, 0.95, 1e-3, 0.9, 3)
     torch.testing.assert_close(fast.draws[:, -1], slow, rtol=1e-9, atol=1e-9)
 
@@ -60,7 +84,13 @@ def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
 def systems_z(eta: float = 0.01) -> float:
     """Largest |z| of the moments of many independent systems whose masses stand still after burn-in."""
     target = Systems(S, L)
-    keys = {"chains": S * L, "step_size": S * L * eta, "bandwidth": 2.0, "adapt": "burn_in", "beta2": 0.99}
+    keys = {
+        "chains": S * L,
+        "step_size": S * L * eta,
+        "bandwidth": 2.0,
+        "adapt": "burn_in",
+        "beta2": 0.99,
+    }
     return target.z(sampled("adam_nr", target, 450, burn_in=200, thinning=10, **keys))
 
 
@@ -76,7 +106,10 @@ def test_attraction_fails_the_same_check(monkeypatch):
 
 def test_noise_of_the_wrong_scale_fails_the_same_check(monkeypatch):
     real = torch.randn
-    half = lambda *shape, **keys: real(*shape, **keys) * (0.5**0.5 if isinstance(shape[0], torch.Size) else 1)  # noqa: E731
+
+    def half(*shape, **keys):
+        return real(*shape, **keys) * (0.5**0.5 if isinstance(shape[0], torch.Size) else 1)
+
     monkeypatch.setattr(torch, "randn", half)  # the step alone passes a whole shape
     assert systems_z() > 6
 

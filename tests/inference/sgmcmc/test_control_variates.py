@@ -25,7 +25,9 @@ GRADIENTS = ["plain", "control_variate", "svrg"]
 def regression(n: int, batch_size: int | None = None) -> Supervised:
     """Labels with unit noise, so that gradients of minibatches are noisy at the mode too."""
     problem = real(n=n, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size)
-    noise = torch.randn(problem.train.y.shape, generator=torch.Generator().manual_seed(7), dtype=F64)
+    noise = torch.randn(
+        problem.train.y.shape, generator=torch.Generator().manual_seed(7), dtype=F64
+    )
     return replace(problem, train=replace(problem.train, y=problem.train.y + noise))
 
 
@@ -61,7 +63,9 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     inference, model, state = started(problem, "linear_regression", gradient)
     theta = state.theta + 0.3
     exact = value_and_gradient(model, theta, problem.train)
-    found = [inference.estimate(state.control, model, theta, batch) for batch in batches(problem, 2)]
+    found = [
+        inference.estimate(state.control, model, theta, batch) for batch in batches(problem, 2)
+    ]
     for i in range(2):
         torch.testing.assert_close(torch.stack([f[i] for f in found]).mean(0), exact[i])
 
@@ -69,19 +73,31 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("model_name", ["linear_regression", "logistic_regression"])
 def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradient):
-    problem = regression(200) if model_name == "linear_regression" else classes(n=200, n_classes=2, n_inputs=3)
+    problem = (
+        regression(200)
+        if model_name == "linear_regression"
+        else classes(n=200, n_classes=2, n_inputs=3)
+    )
     inference, model, state = started(problem, model_name, gradient)
     centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
     torch.testing.assert_close(
-        value_and_gradient(model, centre, problem.train)[1], torch.zeros_like(centre), atol=1e-3, rtol=0
+        value_and_gradient(model, centre, problem.train)[1],
+        torch.zeros_like(centre),
+        atol=1e-3,
+        rtol=0,
     )
     g = torch.Generator().manual_seed(1)
-    theta = centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)  # a posterior standard deviation or so
+    # a posterior standard deviation or so
+    theta = centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)
     if gradient == "svrg":
-        state = moved(inference, state, centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64))
+        state = moved(
+            inference, state, centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)
+        )
     exact = value_and_gradient(model, theta, problem.train)[1]
     some = [picked(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
-    found = torch.stack([inference.estimate(state.control, model, theta, batch)[1] for batch in some])
+    found = torch.stack(
+        [inference.estimate(state.control, model, theta, batch)[1] for batch in some]
+    )
     z = (found.mean(0) - exact) / (found.std(0) / 600**0.5)
     assert z.abs().max() < 4
     plain = torch.stack([value_and_gradient(model, theta, batch)[1] for batch in some])
@@ -102,37 +118,53 @@ def test_svrg_refers_to_where_each_chain_was():
         state, _ = inference.step(state, picked(problem, [t, t + 1]), rng)
         seen.append(before)
         torch.testing.assert_close(state.control.reference, seen[3 * (t // 3)])
-        torch.testing.assert_close(state.control.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1])
+        torch.testing.assert_close(
+            state.control.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1]
+        )
 
 
 @pytest.mark.parametrize(
     "model_name", ["linear_regression", "logistic_regression"]
 )  # one by autograd, one by its score
 def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name):
-    problem = regression(23) if model_name == "linear_regression" else classes(n=23, n_classes=2, n_inputs=3)
+    problem = (
+        regression(23)
+        if model_name == "linear_regression"
+        else classes(n=23, n_classes=2, n_inputs=3)
+    )
     _, model, state = started(problem, model_name, "plain")
     exact = value_and_gradient(model, state.theta, problem.train)
     for rows in (5, 22, 23, 4096):
         monkeypatch.setattr(control_variates, "ROWS", rows)
-        for a, b in zip(control_variates.whole_gradient(model, state.theta, problem.train), exact, strict=True):
+        for a, b in zip(
+            control_variates.whole_gradient(model, state.theta, problem.train), exact, strict=True
+        ):
             torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_noise_estimate_is_unbiased(gradient):
     problem = regression(6)
-    sghmc, model, state = started(problem, "linear_regression", gradient, "sghmc", noise_estimate=True)
+    sghmc, model, state = started(
+        problem, "linear_regression", gradient, "sghmc", noise_estimate=True
+    )
     theta = state.theta + 0.3
     ordered = [picked(problem, list(rows)) for rows in permutations(range(6), 4)]
     found = [sghmc._split_gradient(state.control, model, theta, batch) for batch in ordered]
     gradients = torch.stack([f[1] for f in found])
-    torch.testing.assert_close(torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0))
-    torch.testing.assert_close(gradients[5], sghmc.estimate(state.control, model, theta, ordered[5])[1])
+    torch.testing.assert_close(
+        torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0)
+    )
+    torch.testing.assert_close(
+        gradients[5], sghmc.estimate(state.control, model, theta, ordered[5])[1]
+    )
     odd = sghmc._split_gradient(
         state.control, model, theta, picked(problem, [0, 1, 2, 3, 4])
     )  # the fifth row is left out
     for a, b in zip(
-        odd, sghmc._split_gradient(state.control, model, theta, picked(problem, [0, 1, 2, 3])), strict=True
+        odd,
+        sghmc._split_gradient(state.control, model, theta, picked(problem, [0, 1, 2, 3])),
+        strict=True,
     ):
         torch.testing.assert_close(a, b)
 
@@ -146,7 +178,9 @@ def test_what_does_not_fit_is_refused():
                 component("inference", name, gradient=gradient).init(target, density, Streams(0))
     with pytest.raises(Misfit, match=r"inference\.noise_estimate: a density"):
         component("inference", "sghmc", noise_estimate=True).init(target, density, Streams(0))
-    sghmc, _, state = started(regression(6), "linear_regression", "plain", "sghmc", noise_estimate=True)
+    sghmc, _, state = started(
+        regression(6), "linear_regression", "plain", "sghmc", noise_estimate=True
+    )
     with pytest.raises(Misfit, match="batch of 1 row"):
         sghmc.step(state, picked(regression(6), [0]), Streams(0))
 
@@ -180,19 +214,30 @@ class Rows:
         return -0.5 * theta.square().sum(1)
 
 
-def chains_on_minibatches(name: str, gradient: str, eps: float, steps: int, n_chains: int = 4000, **keys):
+def chains_on_minibatches(
+    name: str, gradient: str, eps: float, steps: int, n_chains: int = 4000, **keys
+):
     """Where chains are that see two rows at a time, each its own; (θ [C, P], the problem, the method's state)."""
     problem, model, rng, size = regression(8), Rows(), Streams(0), 4
-    inference = component("inference", name, chains=n_chains, gradient=gradient, step_size=eps, thinning=10**6, **keys)
+    inference = component(
+        "inference", name, chains=n_chains, gradient=gradient, step_size=eps, thinning=10**6, **keys
+    )
     state = inference.init(model, problem, rng)
     if gradient == "control_variate":
         at = state.control
-        at = replace(at, reference=at.reference.expand(n_chains, 2), slope=at.slope.expand(n_chains, 2))
+        at = replace(
+            at, reference=at.reference.expand(n_chains, 2), slope=at.slope.expand(n_chains, 2)
+        )
         state = replace(state, control=at)
     pick = torch.Generator().manual_seed(3)
     for _ in range(steps):
         rows = torch.rand(n_chains, problem.n, generator=pick).argsort(1)[:, :size].T  # [B, K]
-        batch = Batch(problem.train.x[rows], problem.train.y[rows, 0], problem.train.mask[rows, 0], problem.n / size)
+        batch = Batch(
+            problem.train.x[rows],
+            problem.train.y[rows, 0],
+            problem.train.mask[rows, 0],
+            problem.n / size,
+        )
         state, info = inference.step(state, batch, rng)
     return state.theta, problem, info
 
@@ -209,7 +254,12 @@ def moments(problem: Supervised, eps: float, gradient: str) -> tuple[Tensor, Ten
     for rows in combinations(range(problem.n), 4):
         x, label, scale = X[list(rows)], y[list(rows)], problem.n / 4
         A = torch.eye(2, dtype=F64) + scale * x.T @ x / Rows.sigma2
-        off = scale * x.T @ label / Rows.sigma2 - A @ m if gradient == "plain" else torch.zeros(2, dtype=F64)  # θ̂ = m
+        # θ̂ = m
+        off = (
+            scale * x.T @ label / Rows.sigma2 - A @ m
+            if gradient == "plain"
+            else torch.zeros(2, dtype=F64)
+        )
         spread.append((torch.eye(2, dtype=F64) - eps * A, eps**2 * torch.outer(off, off)))
 
     def f(S: Tensor) -> Tensor:
@@ -246,7 +296,9 @@ def test_bias_of_minibatches_shrinks_with_the_step_and_with_control_variates():
 
 def test_sghmc_takes_the_noise_of_minibatches_off_its_own():
     keys = {"friction": 2.0, "noise_window": 20}
-    hot, problem, _ = chains_on_minibatches("sghmc", "plain", 0.05, 250, noise_estimate=False, **keys)
+    hot, problem, _ = chains_on_minibatches(
+        "sghmc", "plain", 0.05, 250, noise_estimate=False, **keys
+    )
     cool, _, info = chains_on_minibatches("sghmc", "plain", 0.05, 250, noise_estimate=True, **keys)
     assert excess(hot, problem) > 0.15
     assert abs(excess(cool, problem)) < 0.35 * excess(hot, problem)
@@ -269,10 +321,14 @@ def test_sghmc_takes_the_noise_of_minibatches_off_its_own():
 @pytest.mark.parametrize("stop", [3, 10])
 def test_resumed_is_bit_identical(tmp_path, name, keys, stop):
     problem, model = regression(24, batch_size=6), component("model", "linear_regression")
-    inference = component("inference", name, **keys | {"chains": 3, "burn_in": 6, "thinning": 2, "step_size": 0.001})
+    inference = component(
+        "inference", name, **keys | {"chains": 3, "burn_in": 6, "thinning": 2, "step_size": 0.001}
+    )
     whole, rng = train(inference, model, problem, 15)
     again, rng_again = resumed(inference, model, problem, 15, stop, tmp_path)
     for a, b in zip(tensors(whole), tensors(again), strict=True):
         assert torch.equal(a, b)
     assert torch.equal(rng.noise.get_state(), rng_again.noise.get_state())
-    assert not [t for t in tensors(again) if t.shape[0] == problem.n], "checkpoints leave the data out"
+    assert not [t for t in tensors(again) if t.shape[0] == problem.n], (
+        "checkpoints leave the data out"
+    )

@@ -73,7 +73,11 @@ def together(n: int) -> Streams:
 
 
 def sampled(name: str, replicates: int, rng: Streams, keys: dict) -> Draws:
-    options = {"chains": 4, "step_size": 0.05, "thinning": 1} | ({} if keys.get("burn_in") else {"burn_in": 5}) | keys
+    options = (
+        {"chains": 4, "step_size": 0.05, "thinning": 1}
+        | ({} if keys.get("burn_in") else {"burn_in": 5})
+        | keys
+    )
     sampler = component("inference", name, **options)
     state = sampler.init(correlated(), Empty(replicates), rng)
     for _ in range(STEPS):
@@ -135,7 +139,14 @@ def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
 @pytest.mark.parametrize("name", ["sgld", "sgld_r"])
 def test_moments_are_exact_and_replicates_independent(name):
     many = 400
-    problem, rng = load("gaussian", replicates=many, dim=2, correlation=0.6, mean=[1.0, -1.0], start_mean=[1.0, -1.0])
+    problem, rng = load(
+        "gaussian",
+        replicates=many,
+        dim=2,
+        correlation=0.6,
+        mean=[1.0, -1.0],
+        start_mean=[1.0, -1.0],
+    )
     step = {"sgld": 0.02, "sgld_r": 0.1}[name]
     sampler = component("inference", name, chains=5, step_size=step, burn_in=150, thinning=10)
     if name == "sgld_r":
@@ -145,12 +156,14 @@ def test_moments_are_exact_and_replicates_independent(name):
         state, _ = sampler.step(state, None, rng)
     draws = sampler.posterior(state)
     values = draws.values.unflatten(0, (many, 5))  # [R, C, N, P]
-    for power, exact, bias in ((1, problem.mean, 0.0), (2, problem.second_moment, 0.02)):  # steps of finite size
+    # steps of finite size
+    for power, exact, bias in ((1, problem.mean, 0.0), (2, problem.second_moment, 0.02)):
         each = (values**power).mean((1, 2))  # [R, P]
         error = each.std(0) / many**0.5
         assert ((each.mean(0) - exact).abs() < 4 * error + bias * exact).all()
         centred = (each - each.mean(0)) / each.std(0)
-        neighbours = (centred[1:] * centred[:-1]).mean(0)  # of variance 1/R where replicates are independent
+        # of variance 1/R where replicates are independent
+        neighbours = (centred[1:] * centred[:-1]).mean(0)
         assert neighbours.abs().max() < 4 / many**0.5
     together_at_once = values.mean(1)[..., 0]  # a replicate's mean at each time
     drift = torch.corrcoef(together_at_once)  # [R, R]
@@ -165,7 +178,9 @@ def test_scores_figures_and_files(tmp_path):
     assert problem.score(sampler.posterior(state), rng) == {}
     for _ in range(12):
         state, info = sampler.step(state, None, rng)
-    assert {info[name].shape for name in ("log_joint", "grad_norm", "bandwidth", "neighbours")} == {(3,)}
+    assert {info[name].shape for name in ("log_joint", "grad_norm", "bandwidth", "neighbours")} == {
+        (3,)
+    }
     posterior = sampler.posterior(state)
     scores = problem.score(posterior, rng)
     for r in range(3):

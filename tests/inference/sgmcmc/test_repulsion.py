@@ -11,7 +11,12 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from components.inference.sgmcmc import repulsion
-from components.inference.sgmcmc.repulsion import Interaction, kernel, median_bandwidth, square_distances
+from components.inference.sgmcmc.repulsion import (
+    Interaction,
+    kernel,
+    median_bandwidth,
+    square_distances,
+)
 from components.trouble import NumericalTrouble
 
 L, P, H = 4, 3, 1.7
@@ -45,7 +50,9 @@ def test_kernel_is_the_rbf_kernel_and_its_heuristic_that_of_liu_and_wang():
     K, h = kernel(theta, "median")
     pairs = sorted(float((theta[i] - theta[j]).norm()) for i in range(L) for j in range(i))
     assert float(h) == pytest.approx(pairs[(len(pairs) - 1) // 2] ** 2 / math.log(L))
-    literal = torch.stack([torch.stack([k(theta[i], theta[j], float(h)) for j in range(L)]) for i in range(L)])
+    literal = torch.stack(
+        [torch.stack([k(theta[i], theta[j], float(h)) for j in range(L)]) for i in range(L)]
+    )
     torch.testing.assert_close(K, literal)
     assert (K.diagonal() == 1).all()
 
@@ -100,9 +107,15 @@ def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: st
     for _ in range(systems):
         z = torch.randn(L, 2, generator=g, dtype=F64)
         fast = Interaction(z, *kernel(z, bandwidth))
-        D = {"K": fast.K, "I": torch.eye(L, dtype=F64), "2K": 2 * fast.K, "0": 0 * fast.K}[diffusion] / L
+        D = {"K": fast.K, "I": torch.eye(L, dtype=F64), "2K": 2 * fast.K, "0": 0 * fast.K}[
+            diffusion
+        ] / L
         drift, total = fast.average(-z) + sign * fast.correction(), z.sum(0)
-        values.append(torch.stack([(2 * z * drift).sum() + 4 * D.trace(), (2 * total * drift).sum() + 4 * D.sum()]))
+        values.append(
+            torch.stack(
+                [(2 * z * drift).sum() + 4 * D.trace(), (2 * total * drift).sum() + 4 * D.sum()]
+            )
+        )
     values = torch.stack(values)
     return float((values.mean(0) / (values.std(0) / systems**0.5)).abs().max())
 
@@ -137,13 +150,19 @@ def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
     theta = particles(n=20, dim=3000).float()
     with Watch():
         fast = Interaction(theta, *kernel(theta, "median"))
-        fast.average(theta) + fast.correction() + fast.noise(torch.Generator().manual_seed(0), 1e-4)[0]
+        (
+            fast.average(theta)
+            + fast.correction()
+            + fast.noise(torch.Generator().manual_seed(0), 1e-4)[0]
+        )
     assert largest == theta.numel()
 
 
 def test_distances_of_particles_far_from_the_origin_keep_their_digits():
     theta = particles().float()
-    torch.testing.assert_close(square_distances(1000 + theta), square_distances(theta), rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(
+        square_distances(1000 + theta), square_distances(theta), rtol=1e-2, atol=1e-2
+    )
     assert square_distances(1000 + theta).min() == 0
 
 
@@ -155,7 +174,9 @@ def test_without_repulsion_particles_do_not_see_each_other():
     far = interaction(1e3 * theta)
     torch.testing.assert_close(far.average(gradient), gradient / L)
     g = [torch.Generator().manual_seed(0) for _ in range(2)]
-    torch.testing.assert_close(alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", REPULSIVE)
@@ -169,7 +190,9 @@ def test_repulsion_ends_when_told(name, monkeypatch):
 
 @pytest.mark.parametrize("name", REPULSIVE)
 def test_one_particle_has_nothing_to_repel(name):
-    with pytest.raises(ValidationError, match="chains: repulsion needs at least 2 particles") as caught:
+    with pytest.raises(
+        ValidationError, match="chains: repulsion needs at least 2 particles"
+    ) as caught:
         component("inference", name, chains=1)
     assert caught.value.error_count() == 1
 

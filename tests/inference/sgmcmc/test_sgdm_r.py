@@ -14,7 +14,9 @@ from runner.execution.rng import Streams
 S, L = 40, 5
 
 
-def literal(target, steps: int, particles: int, eps: float, C: float, h: float, seed: int) -> torch.Tensor:
+def literal(
+    target, steps: int, particles: int, eps: float, C: float, h: float, seed: int
+) -> torch.Tensor:
     """The two lines of the docstring, pair by pair."""
     rng = Streams(seed)
     z = target.sample_prior(particles, rng.init)
@@ -22,16 +24,22 @@ def literal(target, steps: int, particles: int, eps: float, C: float, h: float, 
     for _ in range(steps):
         pushed = force(z, value_and_gradient(target, z, None)[1], h)
         K = torch.stack([torch.stack([k(a, b, h) for b in z]) for a in z])
-        noise = (2 * eps * C / particles) ** 0.5 * torch.randn(z.shape, generator=rng.noise, dtype=F64)
+        noise = (2 * eps * C / particles) ** 0.5 * torch.randn(
+            z.shape, generator=rng.noise, dtype=F64
+        )
         m = m + eps / particles * (pushed - C * m) + noise
-        z = z + eps / particles * torch.stack([sum(K_il * m_l for K_il, m_l in zip(row, m, strict=True)) for row in K])
+        z = z + eps / particles * torch.stack(
+            [sum(K_il * m_l for K_il, m_l in zip(row, m, strict=True)) for row in K]
+        )
     return z
 
 
 def test_steps_are_algorithm_2_2_with_its_signs_mended_and_friction():
     keys = {"chains": 4, "step_size": 0.3, "friction": 0.7, "bandwidth": 0.9}
     fast = sampled("sgdm_r", correlated(), 6, seed=3, burn_in=5, thinning=1, **keys)
-    torch.testing.assert_close(fast.draws[:, -1], literal(correlated(), 6, 4, 0.3, 0.7, 0.9, 3), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        fast.draws[:, -1], literal(correlated(), 6, 4, 0.3, 0.7, 0.9, 3), rtol=1e-9, atol=1e-9
+    )
 
 
 def as_printed(steps: int, eps: float, h: float, particles: int = 6) -> torch.Tensor:
@@ -73,19 +81,33 @@ def test_mutants_fail_the_same_check(mutant, monkeypatch):
     if mutant == "attraction":
         monkeypatch.setattr(Interaction, "correction", lambda self: -correction(self))
     else:  # Γ in both lines, as printed: here it joins both averages, and leaves the force as it is
-        monkeypatch.setattr(Interaction, "average", lambda self, x: averaged(self, x) + correction(self))
+        monkeypatch.setattr(
+            Interaction, "average", lambda self, x: averaged(self, x) + correction(self)
+        )
         monkeypatch.setattr(Interaction, "correction", lambda self: 0.0)
     assert systems_z() > 6
 
 
 def test_without_friction_noise_is_neither_added_nor_taken():
     target = correlated()
-    keys = {"chains": 4, "step_size": 0.1, "friction": 0.0, "bandwidth": 2.0, "burn_in": 49, "thinning": 1}
+    keys = {
+        "chains": 4,
+        "step_size": 0.1,
+        "friction": 0.0,
+        "bandwidth": 2.0,
+        "burn_in": 49,
+        "thinning": 1,
+    }
     one, two = (sampled("sgdm_r", target, 50, seed=3, **keys) for _ in range(2))
     assert torch.equal(one.draws, two.draws)
-    torch.testing.assert_close(one.draws[:, -1], literal(target, 50, 4, 0.1, 0.0, 2.0, 3), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(
+        one.draws[:, -1], literal(target, 50, 4, 0.1, 0.0, 2.0, 3), rtol=1e-8, atol=1e-8
+    )
 
 
 def test_friction_that_reverses_the_momentum_is_refused():
-    with pytest.raises(ValidationError, match=r"step_size: at 5 friction reverses momenta; use a value below .* = 4"):
+    with pytest.raises(
+        ValidationError,
+        match=r"step_size: at 5 friction reverses momenta; use a value below .* = 4",
+    ):
         component("inference", "sgdm_r", chains=8, friction=2.0, step_size=5.0)

@@ -46,7 +46,9 @@ def chains(eps: float, steps: int, n: int, seed: int = 0) -> torch.Tensor:
     return sgld.posterior(state).draws[:, -1]  # [L, P]
 
 
-def literal_chains(eps: float, steps: int, n: int, noise_variance: float, seed: int = 0) -> torch.Tensor:
+def literal_chains(
+    eps: float, steps: int, n: int, noise_variance: float, seed: int = 0
+) -> torch.Tensor:
     """Eq. (2.1) written out, with a noise variance of one's choice."""
     rng = Streams(seed)
     theta = Gaussian().sample_prior(n, rng.init)
@@ -64,7 +66,9 @@ def variance_z(theta: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def test_step_is_equation_2_1():
-    torch.testing.assert_close(chains(0.1, 7, 50), literal_chains(0.1, 7, 50, 0.2), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        chains(0.1, 7, 50), literal_chains(0.1, 7, 50, 0.2), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("eps", [0.2, 0.05, 0.02])
@@ -80,7 +84,10 @@ def test_a_wrong_noise_scale_is_seen(wrong):
 
 
 def test_bias_of_the_variance_vanishes_at_first_order_in_the_step():
-    bias = [float((chains(eps, int(8 / eps), 60_000).var(0) / SIGMA2 - 1)[1]) for eps in (0.2, 0.1, 0.05)]
+    bias = [
+        float((chains(eps, int(8 / eps), 60_000).var(0) / SIGMA2 - 1)[1])
+        for eps in (0.2, 0.1, 0.05)
+    ]
     # Exact: (ε/2σ²)/(1 − ε/2σ²) = 0.667, 0.25, 0.111; the Monte-Carlo error of each is 0.01 or less.
     assert bias == pytest.approx([2 / 3, 0.25, 1 / 9], abs=0.04)
 
@@ -99,11 +106,14 @@ def test_minibatch_gradients_are_unbiased():
     theta = Gaussian().sample_prior(4, torch.Generator().manual_seed(1))
     whole = value_and_gradient(Regression(), theta, Rows(y, 1.0))
     parts = [
-        value_and_gradient(Regression(), theta, Rows(y[list(b)], 3.0)) for b in itertools.combinations(range(6), 2)
+        value_and_gradient(Regression(), theta, Rows(y[list(b)], 3.0))
+        for b in itertools.combinations(range(6), 2)
     ]
     for i in range(2):
         torch.testing.assert_close(torch.stack([p[i] for p in parts]).mean(0), whole[i])
-    literal = torch.stack([-0.5 * ((t - MEAN) ** 2 / SIGMA2).sum() - 0.5 * ((y - t[0]) ** 2).sum() for t in theta])
+    literal = torch.stack(
+        [-0.5 * ((t - MEAN) ** 2 / SIGMA2).sum() - 0.5 * ((y - t[0]) ** 2).sum() for t in theta]
+    )
     torch.testing.assert_close(log_joint(Regression(), theta, Rows(y, 1.0)), literal)
 
 
@@ -121,7 +131,9 @@ def test_burn_in_and_thinning_decide_what_is_kept():
 
 
 def test_step_sizes_decay_as_a_power():
-    sgld = component("inference", "sgld", step_size=0.1, schedule="polynomial", decay=0.6, decay_scale=10.0)
+    sgld = component(
+        "inference", "sgld", step_size=0.1, schedule="polynomial", decay=0.6, decay_scale=10.0
+    )
     rng = Streams(0)
     state, eps = sgld.init(Gaussian(), None, rng), []
     for _ in range(21):
@@ -162,4 +174,10 @@ def test_mixture_of_gaussians_from_end_to_end():
     nearest = 2 * (draws.flat / 2).round().clamp(-1, 1)
     within = (draws.flat - nearest).square().mean()
     assert float(within) == pytest.approx(0.1 / 0.9, rel=0.06)
-    assert set(problem.draw(draws, rng)) == {"particles", "trace", "ranks", "pairs", "autocorrelation"}
+    assert set(problem.draw(draws, rng)) == {
+        "particles",
+        "trace",
+        "ranks",
+        "pairs",
+        "autocorrelation",
+    }

@@ -13,11 +13,16 @@ from runner.execution.execute import Run
 
 
 @pytest.mark.parametrize(
-    ("name", "keys"), [("sghmc", ["inference.friction=1e-7"]), ("sgd_momentum", ["inference.schedule=cyclical"])]
+    ("name", "keys"),
+    [("sghmc", ["inference.friction=1e-7"]), ("sgd_momentum", ["inference.schedule=cyclical"])],
 )
 def test_state_diverged(make_job, name, keys):
-    job = make_job("+experiment=mog", "smoke=true", f"inference={name}", "inference.step_size=1e6", *keys)
+    job = make_job(
+        "+experiment=mog", "smoke=true", f"inference={name}", "inference.step_size=1e6", *keys
+    )
     run = Run(job)
-    with pytest.raises(NumericalTrouble, match=r"step \d+, replicate 1: .*; lower inference\.step_size"):
+    with pytest.raises(
+        NumericalTrouble, match=r"step \d+, replicate 1: .*; lower inference\.step_size"
+    ):
         run.go()
     assert json.loads((run.record.folder / "run.json").read_text())["state"] == "diverged"

@@ -35,7 +35,9 @@ class Skewed:
         return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
-        return (self.a * theta - theta.exp()).sum(1) - 0.5 * self.c * (theta[:, 0] - theta[:, 1]).square()
+        return (self.a * theta - theta.exp()).sum(1) - 0.5 * self.c * (
+            theta[:, 0] - theta[:, 1]
+        ).square()
 
     def U(self, theta: Tensor) -> Tensor:
         return -self.log_prior(theta.unsqueeze(0))[0]
@@ -106,14 +108,24 @@ def test_sgd_momentum():
     for (before, after), drew in zip(states, noises("xi", "anew"), strict=True):
         for k in range(K):
             theta, m = before.theta[k], before.m[k]
-            if drew["anew"][k, 0] < 1 / every:  # a fresh momentum at time t, and half a step from there
-                m = euler(torch.cat([theta, drew["xi"][k]]), H, none(4), lambda z: curl(P), eps / 2, torch.zeros(4))[
-                    REST
-                ]
+            # a fresh momentum at time t, and half a step from there
+            if drew["anew"][k, 0] < 1 / every:
+                m = euler(
+                    torch.cat([theta, drew["xi"][k]]),
+                    H,
+                    none(4),
+                    lambda z: curl(P),
+                    eps / 2,
+                    torch.zeros(4),
+                )[REST]
                 resampled += 1
             else:
-                m = euler(torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4))[REST]
-            theta = euler(torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4))[THETA]
+                m = euler(
+                    torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4)
+                )[REST]
+            theta = euler(
+                torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4)
+            )[THETA]
             torch.testing.assert_close(after.theta[k], theta)
             torch.testing.assert_close(after.m[k], m)
     assert 0 < resampled < K * STEPS
@@ -134,7 +146,15 @@ def scales(model: Skewed, v: Tensor, t: int, alpha: float, damping: float):
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_psgld(alpha, correction):
     model = Skewed()
-    states = path("psgld", model, step_size=0.05, averaging=alpha, damping=0.5, correction=correction, adapt="always")
+    states = path(
+        "psgld",
+        model,
+        step_size=0.05,
+        averaging=alpha,
+        damping=0.5,
+        correction=correction,
+        adapt="always",
+    )
     drew = noises("probe", "xi") if correction else noises("xi")
     for t, (before, after) in enumerate(states):
         for k in range(K):
@@ -146,12 +166,23 @@ def test_psgld(alpha, correction):
 
 def test_adam_noise():
     model, eps, beta1, beta2, damping = Skewed(0.7), 0.05, 0.8, 0.9, 0.1
-    states = path("adam_noise", model, step_size=eps, beta1=beta1, beta2=beta2, damping=damping, adapt="always")
+    states = path(
+        "adam_noise",
+        model,
+        step_size=eps,
+        beta1=beta1,
+        beta2=beta2,
+        damping=damping,
+        adapt="always",
+    )
     h = (eps * (1 - beta1)) ** 0.5
     gamma = (1 - beta1) / h
     for t, ((before, after), drew) in enumerate(zip(states, noises("xi"), strict=True)):
         for k in range(K):
-            M = 1 / scales(model, before.v[k], t, beta2, damping)(before.theta[k]).detach().diagonal()
+            M = (
+                1
+                / scales(model, before.v[k], t, beta2, damping)(before.theta[k]).detach().diagonal()
+            )
             D = constant(torch.cat([torch.zeros(P, dtype=F64), gamma * M]))
 
             def H(z: Tensor, M: Tensor = M) -> Tensor:
@@ -184,14 +215,18 @@ def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
 def test_curvature_is_an_unbiased_diagonal():
     model = Skewed(0.7)
     theta = model.sample_prior(4, torch.Generator().manual_seed(0))
-    exact = torch.stack([-torch.autograd.functional.hessian(model.U, row).diagonal() for row in theta])
+    exact = torch.stack(
+        [-torch.autograd.functional.hessian(model.U, row).diagonal() for row in theta]
+    )
     g = torch.Generator().manual_seed(1)
     probes = torch.stack([curvature(model, theta, None, g) for _ in range(2000)])
     z = (probes.mean(0) - exact) / (probes.std(0) / 2000**0.5)
     assert z.abs().max() < 4
     assert probes.std(0).min() > 0.1  # off-diagonal entries are there
     diagonal = Skewed()
-    exact = torch.stack([-torch.autograd.functional.hessian(diagonal.U, row).diagonal() for row in theta])
+    exact = torch.stack(
+        [-torch.autograd.functional.hessian(diagonal.U, row).diagonal() for row in theta]
+    )
     torch.testing.assert_close(curvature(diagonal, theta, None, g), exact)
 
 
@@ -201,7 +236,9 @@ def test_curvature_of_a_linear_log_joint_is_zero():
             return theta @ self.a
 
     theta = torch.randn(3, P, generator=torch.Generator().manual_seed(0), dtype=F64)
-    assert torch.equal(curvature(Linear(), theta, None, torch.Generator()), torch.zeros(3, P, dtype=F64))
+    assert torch.equal(
+        curvature(Linear(), theta, None, torch.Generator()), torch.zeros(3, P, dtype=F64)
+    )
 
 
 # ---- what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation ------------------------
@@ -226,13 +263,19 @@ def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
         return lambda z: -(friction * C + curl(P)) @ torch.func.grad(H)(z)
 
     for _ in range(5):
-        theta, z = torch.randn(P, generator=g, dtype=F64), torch.randn(2 * P, generator=g, dtype=F64)
+        theta, z = (
+            torch.randn(P, generator=g, dtype=F64),
+            torch.randn(2 * P, generator=g, dtype=F64),
+        )
         torch.testing.assert_close(with_gamma(1.0)(theta), drift(theta, model.U, G, none(P)))
         assert float(correction(theta, G, none(P)).abs().max()) > 1e-3
         assert abs(fokker_planck(theta, model.U, G, with_gamma(1.0))) < 1e-9
         assert abs(fokker_planck(theta, model.U, G, with_gamma(0.0))) > 1e-3  # Γ forgotten
-        assert abs(fokker_planck(theta, model.U, G, with_gamma(-1.0))) > 1e-3  # as Gallego prints it
+        # as Gallego prints it
+        assert abs(fokker_planck(theta, model.U, G, with_gamma(-1.0))) > 1e-3
         assert abs(fokker_planck(z, H, lambda z: C, hamiltonian(1.0))) < 1e-9
         assert abs(fokker_planck(z, H, none(2 * P), hamiltonian(0.0))) < 1e-9  # D = 0
-        assert abs(fokker_planck(z, H, lambda z: C, hamiltonian(0.0))) > 1e-3  # noise without friction
-        assert abs(fokker_planck(z, H, none(2 * P), hamiltonian(1.0))) > 1e-3  # friction without noise
+        # noise without friction
+        assert abs(fokker_planck(z, H, lambda z: C, hamiltonian(0.0))) > 1e-3
+        # friction without noise
+        assert abs(fokker_planck(z, H, none(2 * P), hamiltonian(1.0))) > 1e-3

@@ -53,17 +53,28 @@ def covariance(name: str, eps: float) -> Tensor:
         return stationary(lambda z, xi: euler(z, U, lambda z: D, none(P), eps, xi), P)
     if name == "sghmc":
         D, Q = friction(C * unit), lambda z: curl(P)
-        return stationary(lambda z, xi: in_turn(z, H(unit), D, Q, eps, xi, THETA, REST), 2 * P)[THETA, THETA]
+        return stationary(lambda z, xi: in_turn(z, H(unit), D, Q, eps, xi, THETA, REST), 2 * P)[
+            THETA, THETA
+        ]
     if name == "adam_noise":
         h = (eps * (1 - BETA1)) ** 0.5
         D, Q = friction((1 - BETA1) / h * M), lambda z: curl(P)
-        return stationary(lambda z, xi: in_turn(z, H(M), D, Q, h, xi, REST, THETA), 2 * P)[THETA, THETA]
+        return stationary(lambda z, xi: in_turn(z, H(M), D, Q, h, xi, REST, THETA), 2 * P)[
+            THETA, THETA
+        ]
 
     def kick_and_drift(z: Tensor, kick: float) -> Tensor:  # of momenta and positions, without noise
-        z = torch.cat([z[THETA], euler(z, H(unit), none(2 * P), lambda z: curl(P), kick, zero)[REST]])
-        return torch.cat([euler(z, H(unit), none(2 * P), lambda z: curl(P), eps, zero)[THETA], z[REST]])
+        z = torch.cat(
+            [z[THETA], euler(z, H(unit), none(2 * P), lambda z: curl(P), kick, zero)[REST]]
+        )
+        return torch.cat(
+            [euler(z, H(unit), none(2 * P), lambda z: curl(P), eps, zero)[THETA], z[REST]]
+        )
 
-    on, anew = (torch.stack([kick_and_drift(e, k) for e in torch.eye(2 * P, dtype=F64)], 1) for k in (eps, eps / 2))
+    on, anew = (
+        torch.stack([kick_and_drift(e, k) for e in torch.eye(2 * P, dtype=F64)], 1)
+        for k in (eps, eps / 2)
+    )
 
     def f(S: Tensor) -> Tensor:
         fresh = torch.eye(2 * P, dtype=F64)
@@ -110,7 +121,11 @@ MUTANTS = {
     "half of it": (sghmc, "(2 * C - eps * V)", "(C - eps * V)"),
     "no friction": (sghmc, "- eps * C * r", ""),
     "gradient upside down": (sghmc, "r + eps * gradient", "r - 0.1 * eps * gradient"),
-    "whole kick after resampling": (sgd_momentum, "xi + 0.5 * eps * gradient", "xi + eps * gradient"),
+    "whole kick after resampling": (
+        sgd_momentum,
+        "xi + 0.5 * eps * gradient",
+        "xi + eps * gradient",
+    ),
     "kicks twice as long": (sgd_momentum, "+ eps * gradient)", "+ 2 * eps * gradient)"),
     "noise of plain Langevin": (psgld, "(2 * eps * G)", "(2 * eps + 0 * G)"),
     "noise ε instead of 2ε": (psgld, "(2 * eps * G)", "(eps * G)"),
@@ -129,10 +144,13 @@ def test_a_mutant_rests_elsewhere(mutant):
 
 
 @pytest.mark.parametrize(
-    ("name", "order"), [("sgld", 1), ("psgld", 1), ("adam_noise", 1), ("sghmc", 2), ("sgd_momentum", 2)]
+    ("name", "order"),
+    [("sgld", 1), ("psgld", 1), ("adam_noise", 1), ("sghmc", 2), ("sgd_momentum", 2)],
 )
 def test_bias_shrinks_at_its_order(name, order):
-    bias = [float((covariance(name, eps) - TARGET.covariance).norm()) for eps in (0.02, 0.01, 0.005)]
+    bias = [
+        float((covariance(name, eps) - TARGET.covariance).norm()) for eps in (0.02, 0.01, 0.005)
+    ]
     assert bias[0] / bias[1] == pytest.approx(2**order, rel=0.1)
     assert bias[1] / bias[2] == pytest.approx(2**order, rel=0.05)
 
@@ -140,19 +158,30 @@ def test_bias_shrinks_at_its_order(name, order):
 def test_variances_of_docstrings():
     variance = TARGET.covariance.diagonal()
     along, across = torch.linalg.eigh(TARGET.covariance)
-    exact = {"sgld": along / (1 - 0.1 / (2 * along)), "sgd_momentum": along / (1 - 0.3**2 / (4 * along))}
+    exact = {
+        "sgld": along / (1 - 0.1 / (2 * along)),
+        "sgd_momentum": along / (1 - 0.3**2 / (4 * along)),
+    }
     for name, values in exact.items():
-        torch.testing.assert_close(covariance(name, STEPS[name][0]), across @ torch.diag(values) @ across.T)
+        torch.testing.assert_close(
+            covariance(name, STEPS[name][0]), across @ torch.diag(values) @ across.T
+        )
     assert (covariance("sgld", 0.1).diagonal() > variance).all()
 
 
 # ---- scales that follow the chain ------------------------------------------------------------------------------------
-def skewed(cls: type | None = None, eps: float = 0.02, chains: int = 600, **keys) -> tuple[float, float]:
+def skewed(
+    cls: type | None = None, eps: float = 0.02, chains: int = 600, **keys
+) -> tuple[float, float]:
     """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments; relative error of E[x²]."""
     values = defaults("inference", "psgld") | {
         "chains": chains, "step_size": eps, "burn_in": int(8 / eps), "thinning": int(0.5 / eps), "damping": 1.0,
     }  # fmt: skip
-    inference, rng, target = (cls or psgld.PSGLD).model_validate(values | keys), Streams(0), GammaTarget()
+    inference, rng, target = (
+        (cls or psgld.PSGLD).model_validate(values | keys),
+        Streams(0),
+        GammaTarget(),
+    )
     state = inference.init(target, None, rng)
     for _ in range(int(24 / eps)):
         state, _ = inference.step(state, None, rng)
@@ -175,10 +204,15 @@ def test_a_correction_that_is_missing_or_wrong_leaves_another():
 
 @pytest.mark.slow
 def test_bias_that_is_left_shrinks_with_the_step():
-    bias = [skewed(eps=eps, chains=3000, averaging=0.0, correction=True, adapt="always")[1] for eps in (0.08, 0.04)]
+    bias = [
+        skewed(eps=eps, chains=3000, averaging=0.0, correction=True, adapt="always")[1]
+        for eps in (0.08, 0.04)
+    ]
     assert bias[0] > 0.08  # seen: 0.126 and 0.057, with Monte-Carlo errors of 0.006
     assert bias[1] < 0.65 * bias[0]
-    without = [skewed(eps=eps, averaging=0.0, correction=False, adapt="always")[1] for eps in (0.08, 0.04)]
+    without = [
+        skewed(eps=eps, averaging=0.0, correction=False, adapt="always")[1] for eps in (0.08, 0.04)
+    ]
     assert min(without) > 0.3
 
 

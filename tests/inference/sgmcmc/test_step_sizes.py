@@ -24,7 +24,9 @@ def test_polynomial():
 def test_cyclical_is_zhang_eq_1():
     K, M = 12, 3  # their k counts from 1, and ⌈K/M⌉ steps are a cycle
     cycle = math.ceil(K / M)
-    expected = [0.2 / 2 * (math.cos(math.pi * ((k - 1) % cycle) / cycle) + 1) for k in range(1, K + 1)]
+    expected = [
+        0.2 / 2 * (math.cos(math.pi * ((k - 1) % cycle) / cycle) + 1) for k in range(1, K + 1)
+    ]
     got = sizes(schedule="cyclical", cycle_length=4)
     assert got == pytest.approx(expected)
     assert got[:4] == got[4:8] == got[8:]
@@ -45,6 +47,10 @@ def test_keys_are_checked():
 
 def test_a_cycle_as_long_as_the_run_is_the_cosine_of_a_descent():
     """Gallego (2021), 1.3.4: one cosine without restarts, for the sampler as for ``map``."""
-    sampler = component("inference", "sgd_momentum", step_size=0.1, schedule="cyclical", cycle_length=50)
+    sampler = component(
+        "inference", "sgd_momentum", step_size=0.1, schedule="cyclical", cycle_length=50
+    )
     descent = component("inference", "map", lr=0.1, schedule="cosine", anneal_steps=50)
-    assert [sampler.step_size_at(t) for t in range(50)] == pytest.approx([descent.rate_at(t) for t in range(50)])
+    assert [sampler.step_size_at(t) for t in range(50)] == pytest.approx(
+        [descent.rate_at(t) for t in range(50)]
+    )

@@ -38,7 +38,10 @@ def smoother(name: str, particles: int = N, **filter_keys):
     keys = {"trajectories": particles} if name == "ffbsi" else {}
     chosen = "beta_bootstrap_filter" if "beta" in filter_keys else "bootstrap_filter"
     return component(
-        "inference", name, filter=component("inference", chosen, particles=particles, **filter_keys), **keys
+        "inference",
+        name,
+        filter=component("inference", chosen, particles=particles, **filter_keys),
+        **keys,
     )
 
 
@@ -60,14 +63,23 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
     assert z_score(got.variance, exact.variance).abs().max() < 4.5
     quantile = 1.6448536269514722 * exact.variance.sqrt()
     for found, true in ((got.lower, exact.mean - quantile), (got.upper, exact.mean + quantile)):
-        assert (found.mean(0) - true).abs().max() < 0.08  # quantiles of finitely many particles are biased
+        # quantiles of finitely many particles are biased
+        assert (found.mean(0) - true).abs().max() < 0.08
     s = problem.system
-    expected, spread = exact.mean @ s.H.T, (s.H @ exact.covariance @ s.H.T + s.Sigma).diagonal(dim1=1, dim2=2)
+    expected, spread = (
+        exact.mean @ s.H.T,
+        (s.H @ exact.covariance @ s.H.T + s.Sigma).diagonal(dim1=1, dim2=2),
+    )
     assert z_score(got.signal.mean, expected).abs().max() < 4.5
-    assert (got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()).abs().max() < 0.1
+    assert (
+        got.signal.upper.mean(0) - expected - 1.6448536269514722 * spread.sqrt()
+    ).abs().max() < 0.1
     # The filter alone, which has not seen what came later, is far off.
     filtered = run(
-        component("inference", "bootstrap_filter", particles=N), LinearGaussianModule(s), problem, Streams(3)
+        component("inference", "bootstrap_filter", particles=N),
+        LinearGaussianModule(s),
+        problem,
+        Streams(3),
     )
     assert z_score(filtered.mean, exact.mean).abs().max() > 20
 
@@ -129,9 +141,14 @@ def test_ffbs_weights_are_the_printed_ones():
         for t in range(2, -1, -1):
             before, own = clouds[t][0][r], clouds[t][1][r]
             f = torch.stack(
-                [torch.distributions.MultivariateNormal(GENTLE.A @ b, GENTLE.Q).log_prob(x).exp() for b in before]
+                [
+                    torch.distributions.MultivariateNormal(GENTLE.A @ b, GENTLE.Q).log_prob(x).exp()
+                    for b in before
+                ]
             )
-            w = torch.stack([sum(w[j] * own[i] * f[i, j] / (own @ f[:, j]) for j in range(n)) for i in range(n)])
+            w = torch.stack(
+                [sum(w[j] * own[i] * f[i, j] / (own @ f[:, j]) for j in range(n)) for i in range(n)]
+            )
             x = before
             torch.testing.assert_close(got.mean[r, t], w @ x)
             torch.testing.assert_close(got.variance[r, t], w @ (x - w @ x).square())
@@ -173,23 +190,33 @@ def test_an_outlier_moves_the_smoother_of_a_beta_filter_less(name):
     problem.states = None
     model = LinearGaussianModule(GENTLE)
     clean = smoothed(GENTLE, sequence(GENTLE, T, 1).observations[0]).mean
-    robust, plain = (run(smoother(name, **keys), model, problem, Streams(0)).mean for keys in ({"beta": 0.3}, {}))
+    robust, plain = (
+        run(smoother(name, **keys), model, problem, Streams(0)).mean for keys in ({"beta": 0.3}, {})
+    )
     assert (robust - clean).abs().mean() < 0.5 * (plain - clean).abs().mean()
 
 
 def test_only_filters_that_keep_weights_are_taken():
-    with pytest.raises(ValueError, match="filter: kalman is no particle filter; choose bootstrap_filter"):
+    with pytest.raises(
+        ValueError, match="filter: kalman is no particle filter; choose bootstrap_filter"
+    ):
         component("inference", "ffbs", filter=component("inference", "kalman"))
-    with pytest.raises(ValueError, match="student_t_filter weighs by what the way back does not know; choose"):
+    with pytest.raises(
+        ValueError, match="student_t_filter weighs by what the way back does not know; choose"
+    ):
         component("inference", "two_filter", filter=component("inference", "student_t_filter"))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
+)
 def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
     """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a failure of Monte Carlo)."""
     problem, rng = load("matern_sde", replicates=16, n_steps=60, dtype=dtype)
     model = component("model", "matern_sde").build(problem, rng)
-    exact = problem.score(run(component("inference", "rts_smoother"), model, problem, Streams(0)), rng)["nmse"].mean()
+    exact = problem.score(
+        run(component("inference", "rts_smoother"), model, problem, Streams(0)), rng
+    )["nmse"].mean()
     inference = smoother("ffbsi", 3000).model_copy(update={"trajectories": 300})
     got = problem.score(run(inference, model, problem, Streams(1)), rng)["nmse"].mean()
     assert abs(float(got / exact) - 1) < 0.05
@@ -216,9 +243,13 @@ def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
 @pytest.mark.parametrize("missing", [False, True])
 def test_exact_signal_of_the_rauch_tung_striebel_smoother(missing):
     problem = gappy(missing)
-    got = run(component("inference", "rts_smoother"), LinearGaussianModule(GENTLE), problem, Streams(0)).signal
+    got = run(
+        component("inference", "rts_smoother"), LinearGaussianModule(GENTLE), problem, Streams(0)
+    ).signal
     exact = smoothed(GENTLE, problem.observations[0])
-    spread = (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()
+    spread = (
+        (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()
+    )
     torch.testing.assert_close(got.mean[0], exact.mean @ GENTLE.H.T)
     torch.testing.assert_close(got.upper[0] - got.mean[0], 1.6448536269514722 * spread)
     torch.testing.assert_close(got.mean[0] - got.lower[0], 1.6448536269514722 * spread)

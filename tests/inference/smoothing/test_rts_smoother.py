@@ -19,13 +19,17 @@ T, DX = 7, 3
 @pytest.mark.parametrize("apart", [False, True])
 def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, apart):
     problem = gappy(T, 2, apart)
-    found = run(component("inference", name), LinearGaussianModule(problem.system), problem, Streams(0))
+    found = run(
+        component("inference", name), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
     for r in range(2):
         mean, covariance = dense_posterior(problem, r)
         variance = covariance.diagonal().view(T, DX)
         torch.testing.assert_close(found.mean[r], mean, rtol=1e-9, atol=1e-10)
         torch.testing.assert_close(found.variance[r], variance, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(found.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(
+            found.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6
+        )
 
 
 def test_theorem_8_2_literally():
@@ -42,7 +46,9 @@ def test_theorem_8_2_literally():
         G = P[k] @ s.A.T @ torch.linalg.inv(prior_P)
         mean, covariance = m[k] + G @ (mean - prior_m), P[k] + G @ (covariance - prior_P) @ G.T
         torch.testing.assert_close(found.mean[0, k], mean, rtol=1e-10, atol=1e-12)
-        torch.testing.assert_close(found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(
+            found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12
+        )
 
 
 def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
@@ -90,7 +96,11 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
     state = smoother.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, 12):
         state, _ = smoother.step(state, batch, rng)
-    found, m, P = smoother.posterior(state), state.filter.filtered.so_far().mean[0, :, 0], state.P.rows[:, 0, 0, 0]
+    found, m, P = (
+        smoother.posterior(state),
+        state.filter.filtered.so_far().mean[0, :, 0],
+        state.P.rows[:, 0, 0, 0],
+    )
     mean, variance = m[-1], P[-1]
     for k in range(10, -1, -1):
         F = 0.5 + 25 * (1 - m[k] ** 2) / (1 + m[k] ** 2) ** 2  # of x/2 + 25x/(1 + x²)

@@ -37,7 +37,9 @@ def smoother(
     return torch.tensor(mean), torch.tensor(variance), torch.tensor(lagged)
 
 
-def log_evidence(y: list[float], v: torch.Tensor, q: torch.Tensor, m0: float, p0: float) -> torch.Tensor:
+def log_evidence(
+    y: list[float], v: torch.Tensor, q: torch.Tensor, m0: float, p0: float
+) -> torch.Tensor:
     """log p(y_1:T | σ²_ε, σ²_η) by the Kalman filter, for any shape of the two."""
     m, p, total = torch.full_like(v, m0), torch.full_like(v, p0), torch.zeros_like(v)
     for value in y:
@@ -60,7 +62,11 @@ class Fixed:
     """The conditionals of a model whose parameters are known."""
 
     def __init__(self, model: LocalLevelConditionals):
-        self.model, self.parameter_names, self.state_dim = model, model.parameter_names, model.state_dim
+        self.model, self.parameter_names, self.state_dim = (
+            model,
+            model.parameter_names,
+            model.state_dim,
+        )
 
     def start(self, series, chains, generator):
         return series.y.new_tensor(FIXED).expand(len(series.y), chains, 2).clone()
@@ -77,13 +83,18 @@ class DrawnForwards(Fixed):
 
     def draw_states(self, series, theta, generator):
         v, q = theta.unbind(-1)
-        m, p = torch.full_like(v, self.model.prior.initial_mean), torch.full_like(v, self.model.prior.initial_sd**2)
+        m, p = (
+            torch.full_like(v, self.model.prior.initial_mean),
+            torch.full_like(v, self.model.prior.initial_sd**2),
+        )
         drawn = []
         for t in range(series.y.shape[1] + 1):
             if t:
                 p = p + q
                 gone = (
-                    torch.zeros_like(v, dtype=torch.bool) if series.missing is None else series.missing[:, t - 1, None]
+                    torch.zeros_like(v, dtype=torch.bool)
+                    if series.missing is None
+                    else series.missing[:, t - 1, None]
                 )
                 gain = torch.where(gone, 0.0, p / (p + v))
                 m = m + torch.where(gone, 0.0, gain * (series.y[:, t - 1] - m))
@@ -110,7 +121,9 @@ def against_smoother(conditionals, problem, model) -> torch.Tensor:
     worst = []
     for r in range(problem.replicates):
         y = problem.observations[r, :, 0].tolist()
-        mean, variance, lagged = smoother(y, *FIXED, model.prior.initial_mean, model.prior.initial_sd**2)
+        mean, variance, lagged = smoother(
+            y, *FIXED, model.prior.initial_mean, model.prior.initial_sd**2
+        )
         off = draws[r] - mean[1:]
         worst += [z_score(draws[r], mean[1:]), z_score(off.square(), variance[1:])]
         worst.append(z_score(off[:, :-1] * off[:, 1:], lagged[1:]))
@@ -129,18 +142,32 @@ def test_summaries_are_those_of_the_smoother():
     _, posterior = swept(problem, Fixed(model), steps=10, chains=400)
     for r in range(2):
         mean, variance, _ = smoother(
-            problem.observations[r, :, 0].tolist(), *FIXED, model.prior.initial_mean, model.prior.initial_sd**2
+            problem.observations[r, :, 0].tolist(),
+            *FIXED,
+            model.prior.initial_mean,
+            model.prior.initial_sd**2,
         )
         sd = variance[1:].sqrt()
         torch.testing.assert_close(posterior.mean[r, :, 0].float(), mean[1:], atol=0.1, rtol=0)
-        torch.testing.assert_close(posterior.variance[r, :, 0].sqrt().float(), sd, atol=0.05, rtol=0)
-        torch.testing.assert_close(posterior.upper[r, :, 0].float(), mean[1:] + 1.645 * sd, atol=0.12, rtol=0)
-        torch.testing.assert_close(posterior.lower[r, :, 0].float(), mean[1:] - 1.645 * sd, atol=0.12, rtol=0)
+        torch.testing.assert_close(
+            posterior.variance[r, :, 0].sqrt().float(), sd, atol=0.05, rtol=0
+        )
+        torch.testing.assert_close(
+            posterior.upper[r, :, 0].float(), mean[1:] + 1.645 * sd, atol=0.12, rtol=0
+        )
+        torch.testing.assert_close(
+            posterior.lower[r, :, 0].float(), mean[1:] - 1.645 * sd, atol=0.12, rtol=0
+        )
 
 
 def test_variances_are_drawn_from_their_inverse_gammas():
-    problem, model = problem_and_model(observation_shape=5.0, observation_scale=2.0, level_shape=6.0, level_scale=0.7)
-    (_, series), g = next(iter(problem.batches("series", Streams(0), 0, 1))), torch.Generator().manual_seed(0)
+    problem, model = problem_and_model(
+        observation_shape=5.0, observation_scale=2.0, level_shape=6.0, level_scale=0.7
+    )
+    (_, series), g = (
+        next(iter(problem.batches("series", Streams(0), 0, 1))),
+        torch.Generator().manual_seed(0),
+    )
     states = torch.randn(2, 1, 13, 1, generator=g, dtype=torch.float64).expand(-1, 40_000, -1, -1)
     theta = torch.ones(2, 40_000, 2, dtype=torch.float64)
     drawn = model.draw_parameters(series, states, theta, g)
@@ -158,9 +185,12 @@ def exact_means(y: list[float], model: LocalLevelConditionals) -> torch.Tensor:
     """E[log σ²_ε | y], E[log σ²_η | y] on a grid of the two logarithms."""
     grid = torch.linspace(-6, 4, 301, dtype=torch.float64)
     log_v, log_q = torch.meshgrid(grid, grid, indexing="ij")
-    log_p = log_evidence(y, log_v.exp(), log_q.exp(), model.prior.initial_mean, model.prior.initial_sd**2)
+    log_p = log_evidence(
+        y, log_v.exp(), log_q.exp(), model.prior.initial_mean, model.prior.initial_sd**2
+    )
     for log_s, shape, scale in zip((log_v, log_q), model.shape, model.scale, strict=True):
-        log_p = log_p - shape * log_s - scale * torch.exp(-log_s)  # density of log σ², of which dσ² = σ² d log σ²
+        # density of log σ², of which dσ² = σ² d log σ²
+        log_p = log_p - shape * log_s - scale * torch.exp(-log_s)
     w = (log_p - log_p.max()).exp()
     return torch.stack([(w * log_v).sum(), (w * log_q).sum()]) / w.sum()
 
@@ -173,14 +203,18 @@ class OneObservationTooMany(LocalLevelConditionals):
         return super().draw_parameters(Series(filled), states, theta, generator)
 
 
-@pytest.mark.parametrize(("conditionals", "right"), [(LocalLevelConditionals, True), (OneObservationTooMany, False)])
+@pytest.mark.parametrize(
+    ("conditionals", "right"), [(LocalLevelConditionals, True), (OneObservationTooMany, False)]
+)
 def test_the_whole_sampler_has_the_exact_posterior_of_the_variances(conditionals, right):
     """2,000 independent chains after 60 sweeps, which forget where they began."""
     problem, model = problem_and_model(replicates=2, n_steps=8, level_scale=0.5)
     state, _ = swept(problem, conditionals(model.prior), steps=60, chains=2000, burn_in=59)
     z = torch.stack(
         [
-            z_score(state.theta[r].log(), exact_means(problem.observations[r, :, 0].tolist(), model))
+            z_score(
+                state.theta[r].log(), exact_means(problem.observations[r, :, 0].tolist(), model)
+            )
             for r in range(problem.replicates)
         ]
     )
@@ -217,7 +251,12 @@ def test_what_is_not_finite_is_named():
 def test_nothing_but_the_conditionals_is_asked_of_a_model():
     """``Fixed`` has the members of the protocol and no more; the intervals of a known model cover what they say."""
     problem, rng = load(
-        "local_level", 5, 60, n_steps=30, observation_sd=math.sqrt(FIXED[0]), level_sd=math.sqrt(FIXED[1])
+        "local_level",
+        5,
+        60,
+        n_steps=30,
+        observation_sd=math.sqrt(FIXED[0]),
+        level_sd=math.sqrt(FIXED[1]),
     )
     model = component("model", "local_level").build(problem, rng)
     _, posterior = swept(problem, Fixed(model), steps=40, chains=4)

@@ -16,14 +16,17 @@ from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, joint, model, problem
 
-THETA = (1.2, 0.5, 0.8, 0.6)  # σ of the observations, of the level and of goodwill; what goodwill keeps
+# σ of the observations, of the level and of goodwill; what goodwill keeps
+THETA = (1.2, 0.5, 0.8, 0.6)
 
 
 def setup(chains):
     """Sweeps of a level, goodwill of two channels and two regressors, missing weeks among them, and where chains are."""
     data = problem(missing=(3, 8))
     choice = {"expected_size": 1.0, "information": 3.0}
-    built = model("local_level", block("nerlove_arrow", **choice), block("regression", **choice), of=data)
+    built = model(
+        "local_level", block("nerlove_arrow", **choice), block("regression", **choice), of=data
+    )
     state = component("inference", "structural_gibbs", chains=chains).init(built, data, Streams(0))
     theta = torch.tensor([*THETA, *[0.0] * 4], dtype=F64).expand(chains, -1)
     design = built.design(data.series)
@@ -33,19 +36,27 @@ def setup(chains):
 
 
 def given(sweeps, place):
-    return sweeps.structure.transition(place.phi), place.sigma[:, sweeps.owner], sweeps._noise(place)
+    return (
+        sweeps.structure.transition(place.phi),
+        place.sigma[:, sweeps.owner],
+        sweeps._noise(place),
+    )
 
 
 def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
     sweeps, place, system, X = setup(1)
     y = sweeps.design.y
-    left = whiten_columns(sweeps.layout, torch.cat([X, y.view(1, -1, 1)], 2), *given(sweeps, place))[0]
+    left = whiten_columns(
+        sweeps.layout, torch.cat([X, y.view(1, -1, 1)], 2), *given(sweeps, place)
+    )[0]
     seen = sweeps.design.seen
     law, _, _ = joint(system, 0)
     some = torch.randn(5, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
     own = -0.5 * (left[:, 4] - some @ left[:, :4].T).square().sum(1)
     mean, cov = law.mean[seen], law.covariance_matrix[seen][:, seen]
-    dense = torch.distributions.MultivariateNormal(mean, cov).log_prob(y[seen] - some @ X[0, seen].T)
+    dense = torch.distributions.MultivariateNormal(mean, cov).log_prob(
+        y[seen] - some @ X[0, seen].T
+    )
     assert torch.allclose(own - own[0], dense - dense[0], rtol=1e-9, atol=1e-9)
 
 
@@ -63,7 +74,9 @@ def test_chains_have_the_law_of_the_enumerated_models():
         prior = sigma**2 * np.linalg.inv(omega[np.ix_(on, on)]) if on else np.zeros((0, 0))
         whole = cov + x[:, on] @ prior @ x[:, on].T
         pi = sweeps.slab.inclusion.tolist()
-        log_prior = sum(math.log(q if inside else 1 - q) for q, inside in zip(pi, chosen, strict=True))
+        log_prior = sum(
+            math.log(q if inside else 1 - q) for q, inside in zip(pi, chosen, strict=True)
+        )
         logs.append(log_prior + stats.multivariate_normal(mean, whole).logpdf(y))
         gain = prior @ x[:, on].T @ np.linalg.inv(whole)
         first, second = np.zeros(4), np.zeros(4)

@@ -15,7 +15,10 @@ from tests.configured import component
 from tests.structural_series import F64, block, model, problem
 
 C = 4000
-BLOCKS = [block("local_linear_trend", df=5.0, guess=0.3), block("seasonal", period=4, df=3.0, guess=0.2)]
+BLOCKS = [
+    block("local_linear_trend", df=5.0, guess=0.3),
+    block("seasonal", period=4, df=3.0, guess=0.2),
+]
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,11 @@ def test_stationary_is_where_all_roots_lie_outside_the_unit_circle():
     roots = [np.abs(np.roots([1, *(-row).tolist()])).max() < 1 for row in phi]
     assert 20 < sum(roots) < 480
     assert stationary(phi).tolist() == roots
-    assert stationary(torch.tensor([[0.99], [1.0], [-1.2]], dtype=F64)).tolist() == [True, False, False]
+    assert stationary(torch.tensor([[0.99], [1.0], [-1.2]], dtype=F64)).tolist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 def path(C, n=30):
@@ -37,7 +41,9 @@ def test_one_coefficient_has_its_truncated_normal_conditional(mean, sd):
     """x_{t+1} = φ x_t + 0.5 z_t + N(0, s²) on (0, 1): a normal by least squares and the prior, truncated."""
     C, s = 3000, 0.6
     alpha = path(C)
-    moves = Dynamics(("phi",), 0, torch.tensor([[1.0, 0.0]], dtype=F64), mean, sd, (0.0, 1.0), (0.5,))
+    moves = Dynamics(
+        ("phi",), 0, torch.tensor([[1.0, 0.0]], dtype=F64), mean, sd, (0.0, 1.0), (0.5,)
+    )
     base, phi = torch.tensor([0.0, 0.5], dtype=F64), torch.full((C, 1), 0.5, dtype=F64)
     g = generator(1)
     for _ in range(6):
@@ -59,7 +65,13 @@ def test_several_coefficients_are_normal_where_they_are_stationary():
     moves = Dynamics(("a", "b"), 0, torch.eye(2, dtype=F64), 0.0, torch.inf, None, (0.0, 0.0))
     start = torch.zeros(C, 2, dtype=F64)
     found = draw_dynamics(
-        moves, torch.zeros(2, dtype=F64), alpha, torch.full((C,), s, dtype=F64), start, generator(2), None
+        moves,
+        torch.zeros(2, dtype=F64),
+        alpha,
+        torch.full((C,), s, dtype=F64),
+        start,
+        generator(2),
+        None,
     )
     a, b = np.meshgrid(np.linspace(-2, 2, 401), np.linspace(-1, 1, 201), indexing="ij")
     inside = (a + b < 1) & (b - a < 1) & (np.abs(b) < 1)
@@ -69,7 +81,10 @@ def test_several_coefficients_are_normal_where_they_are_stationary():
     weight = np.exp(log - special.logsumexp(log))
     assert bool(stationary(found).all())
     for j, grid in enumerate((a, b)):
-        mean, sd = (weight * grid).sum(), np.sqrt((weight * grid**2).sum() - (weight * grid).sum() ** 2)
+        mean, sd = (
+            (weight * grid).sum(),
+            np.sqrt((weight * grid**2).sum() - (weight * grid).sum() ** 2),
+        )
         assert abs(float(found[:, j].mean()) - mean) < 4 * sd / C**0.5 + 1e-3
         assert float(found[:, j].std()) == pytest.approx(sd, rel=0.05)
 
@@ -82,7 +97,13 @@ def test_where_none_is_stationary_those_before_stay():
     moves = Dynamics(("a", "b"), 0, torch.eye(2, dtype=F64), 0.0, torch.inf, None, (0.0, 0.0))
     start = torch.tensor([[0.3, 0.1], [0.2, 0.0]], dtype=F64)
     found = draw_dynamics(
-        moves, torch.zeros(2, dtype=F64), alpha, torch.full((2,), 1e-4, dtype=F64), start, generator(), None
+        moves,
+        torch.zeros(2, dtype=F64),
+        alpha,
+        torch.full((2,), 1e-4, dtype=F64),
+        start,
+        generator(),
+        None,
     )
     assert torch.equal(found, start)
 
@@ -106,6 +127,8 @@ def test_degrees_of_freedom_have_the_conditional_of_student_errors():
     for _ in range(12):
         nu = draw_freedom(errors, z, seen, nu, g)
     grid = 2 + np.linspace(1e-4, 150, 40_000)
-    log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(z[0, seen].numpy()).sum(1)
+    log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(
+        z[0, seen].numpy()
+    ).sum(1)
     cdf = np.exp(log - log.max()).cumsum()
     assert stats.kstest(nu.numpy(), lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-3

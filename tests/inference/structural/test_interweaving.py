@@ -45,11 +45,16 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
     grid = np.linspace(1e-3, scale.upper, 300)
     theta = torch.tensor(np.column_stack([np.full(300, 2.5), grid]))
     design = built.design(data.series)
-    log = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density.numpy()
+    log = filter_system(
+        built.system(theta, design), design.y, design.seen.tolist()
+    ).log_density.numpy()
     log = log - (scale.df + 1) * np.log(grid) - scale.df * scale.guess**2 / (2 * grid**2)
     cdf = np.exp(log - log.max()).cumsum()
     assert float(place.sigma[:, 1].max()) <= scale.upper
-    assert stats.kstest(place.sigma[:, 1].numpy(), lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-3
+    assert (
+        stats.kstest(place.sigma[:, 1].numpy(), lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue
+        > 1e-3
+    )
 
 
 @pytest.mark.parametrize("quick", [False, pytest.param(True, marks=needs_numba)])
@@ -62,8 +67,13 @@ def test_noise_in_units_of_its_deviation_stays_as_it_was(quick, monkeypatch):
     state = component("inference", "structural_gibbs", chains=C).init(built, data, Streams(0))
     sweeps, place = state.sweeps, state.place
     G = built.structure.transition(place.phi)
-    alpha, _ = sweeps._states(place, sweeps.columns(place.phi), sweeps.numbers(1, C, Streams(0).noise), quick)
-    left, weights = torch.where(sweeps.design.seen, sweeps.design.y, 0.0).expand(C, -1), sweeps._weights(place)
+    alpha, _ = sweeps._states(
+        place, sweeps.columns(place.phi), sweeps.numbers(1, C, Streams(0).noise), quick
+    )
+    left, weights = (
+        torch.where(sweeps.design.seen, sweeps.design.y, 0.0).expand(C, -1),
+        sweeps._weights(place),
+    )
     weights = weights / place.sigma[:, :1].square()
     sigma, moved = sweeps.interweaving.draw(
         G, left, weights, place.sigma, alpha, *sweeps.interweaving.numbers(C, Streams(1).noise)

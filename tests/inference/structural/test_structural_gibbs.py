@@ -20,10 +20,16 @@ MODELS = {
     "trend and seasons": (["local_linear_trend", block("seasonal", period=4)], {}),
     "regression alone": ([REGRESSION], {}),
     "rows that change": (["local_level", "dynamic_regression"], {}),
-    "autoregression and returning slope": ([block("autoregressive", lags=2), "semilocal_trend"], {}),
+    "autoregression and returning slope": (
+        [block("autoregressive", lags=2), "semilocal_trend"],
+        {},
+    ),
     "goodwill": (["local_level", "nerlove_arrow", REGRESSION], {}),
     "goodwill, errors of Student's t": (["nerlove_arrow", REGRESSION], {"errors": "student_t"}),
-    "errors of Student's t, ν known": (["local_level", REGRESSION], {"errors": "student_t", "nu": 4.0}),
+    "errors of Student's t, ν known": (
+        ["local_level", REGRESSION],
+        {"errors": "student_t", "nu": 4.0},
+    ),
     "koyck": (["local_level", "koyck"], {}),
 }
 
@@ -31,7 +37,9 @@ MODELS = {
 def setup(name, **keys):
     parts, changes = MODELS[name]
     data, rng = problem(missing=(3, 8)), Streams(1)
-    gibbs = component("inference", "structural_gibbs", **({"burn_in": 2, "thinning": 2, "chains": 3} | keys))
+    gibbs = component(
+        "inference", "structural_gibbs", **({"burn_in": 2, "thinning": 2, "chains": 3} | keys)
+    )
     return data, rng, gibbs, gibbs.init(model(*parts, of=data, **changes), data, rng)
 
 
@@ -79,7 +87,11 @@ def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path, monkeypatch):
     for start, stop in ((0, 5), (5, 7)):
         state = go(data, rng, gibbs, state, start, stop)
         checkpoint.save_checkpoint(
-            tmp_path, checkpoint.snapshot(state, rng.state(), {"step": stop, "replicate": 0, "signature": "s"}), held
+            tmp_path,
+            checkpoint.snapshot(
+                state, rng.state(), {"step": stop, "replicate": 0, "signature": "s"}
+            ),
+            held,
         )
     data, rng, gibbs, state = setup(name)
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")

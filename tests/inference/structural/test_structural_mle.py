@@ -28,14 +28,18 @@ def fitted(built, data, steps=STEPS, **keys):
 
 def test_no_worse_than_statsmodels():
     """The same maximum, from the same law of the first state, with missing times and regressors."""
-    sm = pytest.importorskip("statsmodels.tsa.statespace.structural", reason="statsmodels is not installed")
+    sm = pytest.importorskip(
+        "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
+    )
     data = problem(times=40, missing=(5, 6))
     built = model("local_level", block("regression", expected_size=None), of=data)
     posterior, info = fitted(built, data)
     design = built.design(data.series)
     peer = sm.UnobservedComponents(design.y.numpy(), "local level", exog=design.X.numpy())
     peer.ssm.loglikelihood_burn = 0
-    peer.ssm.initialize_known(built.structure.mean.numpy(), torch.diag(built.structure.sd.square()).numpy())
+    peer.ssm.initialize_known(
+        built.structure.mean.numpy(), torch.diag(built.structure.sd.square()).numpy()
+    )
 
     best = peer.fit(disp=False, maxiter=500, method="lbfgs", pgtol=1e-9)
 
@@ -75,7 +79,10 @@ def test_coordinates_keep_parameters_where_they_may_lie():
 
     theta = dict(zip(built.structure.names, coordinates.theta(z)[0].tolist(), strict=True))
 
-    assert all(theta[name] > 0 for name in ("observation_sd", "level_sd", "slope_sd", "ar_sd", "goodwill_sd"))
+    assert all(
+        theta[name] > 0
+        for name in ("observation_sd", "level_sd", "slope_sd", "ar_sd", "goodwill_sd")
+    )
     assert -1 < theta["slope_phi"] < 1
     assert 0 < theta["goodwill_kept"] < 1
     assert theta["web"] == 0.0
@@ -87,7 +94,9 @@ def test_derivatives_are_those_of_the_likelihood():
     built = model("local_level", block("autoregressive", lags=1), "nerlove_arrow", of=data)
     design = built.design(data.series)
     coordinates = Coordinates.of(built.structure, design)
-    z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64)).requires_grad_()
+    z = coordinates.start(
+        design, torch.zeros(len(built.structure.scales), dtype=F64)
+    ).requires_grad_()
 
     def value(z):
         return filter_system(
@@ -111,7 +120,9 @@ def test_parts_are_drawn_given_the_best_parameters():
     assert torch.allclose(posterior.contributions[0, 0, :, 1], (design.X * theta[0, -2:]).sum(1))
     scores = data.score(posterior, Streams(0))
     assert {"mape", "coverage90", "one_ahead/mape", "inclusion/a", "cumulative"} <= set(scores)
-    assert {"components", "residuals", "inclusion", "forecast"} <= set(data.draw(posterior, Streams(0)))
+    assert {"components", "residuals", "inclusion", "forecast"} <= set(
+        data.draw(posterior, Streams(0))
+    )
     assert data.forecast(posterior, Streams(0)).mu.shape == (1, AHEAD, 1)
 
 

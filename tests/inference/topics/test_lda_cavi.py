@@ -27,12 +27,16 @@ K, V = 2, 3
 def factors():
     """γ [D, K] and λ [V, K], anywhere."""
     g = torch.Generator().manual_seed(3)
-    return 0.3 + 3 * torch.rand(len(TINY), K, generator=g).double(), 0.3 + 3 * torch.rand(V, K, generator=g).double()
+    return 0.3 + 3 * torch.rand(len(TINY), K, generator=g).double(), 0.3 + 3 * torch.rand(
+        V, K, generator=g
+    ).double()
 
 
 def mean_logs(gamma, lam):
     """E log π [D, K] and E log B [V, K]."""
-    return gamma.digamma() - gamma.sum(1, keepdim=True).digamma(), lam.digamma() - lam.sum(0).digamma()
+    return gamma.digamma() - gamma.sum(1, keepdim=True).digamma(), lam.digamma() - lam.sum(
+        0
+    ).digamma()
 
 
 def test_the_exponential_of_digamma():
@@ -50,9 +54,18 @@ def test_the_bound_is_the_literal_one(factors):
     words, docs = words_of(TINY)
     phi = (log_pi[docs] + log_b[words]).softmax(1)  # the best q(z) at these
     # log of the normaliser of either prior, from its density at the centre.
-    prior = Dirichlet(alpha).log_prob(torch.full_like(alpha, 1 / K)) - (alpha - 1).sum() * math.log(1 / K)
-    of_topics = Dirichlet(eta).log_prob(torch.full_like(eta, 1 / V)) - (eta - 1).sum() * math.log(1 / V)
-    expected = len(TINY) * prior + ((alpha - 1) * log_pi).sum() + K * of_topics + ((eta[:, None] - 1) * log_b).sum()
+    prior = Dirichlet(alpha).log_prob(torch.full_like(alpha, 1 / K)) - (alpha - 1).sum() * math.log(
+        1 / K
+    )
+    of_topics = Dirichlet(eta).log_prob(torch.full_like(eta, 1 / V)) - (eta - 1).sum() * math.log(
+        1 / V
+    )
+    expected = (
+        len(TINY) * prior
+        + ((alpha - 1) * log_pi).sum()
+        + K * of_topics
+        + ((eta[:, None] - 1) * log_b).sum()
+    )
     for z in assignments(len(words), K):
         which = torch.tensor(z)
         q = phi.gather(1, which[:, None]).prod()
@@ -71,7 +84,10 @@ def test_the_bound_is_below_the_evidence():
     model = lda(problem, K)
     words, docs = words_of(TINY)
     evidence = torch.tensor(
-        [log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta) for z in assignments(len(words), K)],
+        [
+            log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
+            for z in assignments(len(words), K)
+        ],
         dtype=torch.float64,
     ).logsumexp(0)
     state = run(problem, model, 30, starts=3, fresh_passes=0)
@@ -108,9 +124,13 @@ def test_updates_are_literal_and_both_engines_agree(factors, updates):
         torch.testing.assert_close(found.stats, stats, rtol=1e-9, atol=1e-12)
     state = run(corpus(), model, 1, starts=1, fresh_passes=0, updates=updates)
     begun = component("inference", "lda_cavi", starts=1).init(model, corpus(), Streams(0)).lam[0]
-    found = fit_documents(train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3)
+    found = fit_documents(
+        train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3
+    )
     torch.testing.assert_close(state.lam[0], model.eta[:, None] + found.stats)
-    assert state.gamma[0, 1].tolist() == model.alpha.tolist(), "an empty document is left with its prior"
+    assert state.gamma[0, 1].tolist() == model.alpha.tolist(), (
+        "an empty document is left with its prior"
+    )
 
 
 @pytest.mark.skipif(not loops.available(), reason="numba is not installed")
@@ -131,7 +151,8 @@ def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
     bounds = run(problem, lda(problem, 6, 0.1, 0.1), 25, fresh_passes=5, starts=2).bounds.rows
     assert bool((bounds[5:] >= bounds[4:-1] - 1e-9).all())
     with pytest.raises(
-        NumericalTrouble, match=r"start 2 fell from -4\.0+ to -5\.0+ in a warm pass; take dtype=float64"
+        NumericalTrouble,
+        match=r"start 2 fell from -4\.0+ to -5\.0+ in a warm pass; take dtype=float64",
     ):
         must_rise(torch.tensor([-4.0, -4.0]).double(), torch.tensor([-3.0, -5.0]).double())
 
@@ -141,16 +162,22 @@ def test_where_factors_of_documents_begin():
     problem = small_bars()
     model = lda(problem, 6)
     for fresh in (1, 2):
-        before, after = (run(problem, model, t, starts=1, fresh_passes=fresh, updates=1) for t in (1, 2))
+        before, after = (
+            run(problem, model, t, starts=1, fresh_passes=fresh, updates=1) for t in (1, 2)
+        )
         begin = evenly(model, problem.train) if fresh == 2 else before.gamma[0]
-        found = fit_documents(problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3)
+        found = fit_documents(
+            problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3
+        )
         torch.testing.assert_close(after.gamma[0], found.gamma)
 
 
 def test_one_topic_is_a_smoothed_urn():
     problem = corpus()
     model = lda(problem, 1)
-    posterior = component("inference", "lda_cavi", starts=2).posterior(run(problem, model, 3, starts=2))
+    posterior = component("inference", "lda_cavi", starts=2).posterior(
+        run(problem, model, 3, starts=2)
+    )
     expected = (torch.tensor([2.0, 2, 3]).double() + 0.7) / (7 + 3 * 0.7)
     torch.testing.assert_close(posterior.topics[0, 0], expected)
 
@@ -174,7 +201,9 @@ def test_bars_are_found_where_warm_starts_stick(seed):
     found = {}
     for name, keys in {"fresh": {}, "warm": {"fresh_passes": 0, "starts": 1}}.items():
         state = run(problem, model, 50, seed, **keys)
-        found[name] = problem.score(component("inference", "lda_cavi", **keys).posterior(state), rng)
+        found[name] = problem.score(
+            component("inference", "lda_cavi", **keys).posterior(state), rng
+        )
     assert found["fresh"]["perplexity"] < found["fresh"]["perplexity_truth"] + 0.037
     assert found["fresh"]["topic_distance"] < 0.02
     assert found["warm"]["perplexity"] > found["warm"]["perplexity_truth"] + 0.3

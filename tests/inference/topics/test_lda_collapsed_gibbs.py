@@ -33,15 +33,21 @@ def test_the_joint_law_is_that_of_filling_urns(model):
     words, docs = words_of(ROWS)
     for z in list(assignments(len(words), K))[::9]:
         found = log_joint(words, TOTALS, torch.tensor(z), model.alpha, model.eta)
-        assert float(found) == pytest.approx(log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta))
+        assert float(found) == pytest.approx(
+            log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
+        )
 
 
-@pytest.mark.skipif(not loops.available(), reason="numba is not installed: a loop of Python would take a minute")
+@pytest.mark.skipif(
+    not loops.available(), reason="numba is not installed: a loop of Python would take a minute"
+)
 def test_it_agrees_with_the_exact_posterior(model):
     """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100 batches."""
     words, docs = words_of(ROWS)
     every = torch.tensor(list(assignments(len(words), K)))
-    log_p = torch.tensor([log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta) for z in every.tolist()])
+    log_p = torch.tensor(
+        [log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta) for z in every.tolist()]
+    )
     p = log_p.double().softmax(0)
     exact = torch.einsum("a,aij->ij", p, together(every))
     g = torch.Generator().manual_seed(0)
@@ -54,13 +60,20 @@ def test_it_agrees_with_the_exact_posterior(model):
     z_scores = ((seen.mean(0) - exact) / (seen.std(0) / 10))[upper]
     assert float(z_scores.abs().max()) < 4.5
     assert float(z_scores.square().mean()) < 3
-    assert float(exact[upper].max() - exact[upper].min()) > 0.2, "there is something to be wrong about"
+    assert float(exact[upper].max() - exact[upper].min()) > 0.2, (
+        "there is something to be wrong about"
+    )
 
 
-@pytest.mark.skipif(not loops.available(), reason="numba is not installed: both are the loop of Python")
+@pytest.mark.skipif(
+    not loops.available(), reason="numba is not installed: both are the loop of Python"
+)
 def test_the_loop_of_python_gives_the_same_topics(model, monkeypatch):
     problem = small_bars(n_train=10)
-    words, totals = problem.train.words.repeat_interleave(problem.train.counts), problem.train.totals
+    words, totals = (
+        problem.train.words.repeat_interleave(problem.train.counts),
+        problem.train.totals,
+    )
     model, g = lda(problem, 6), torch.Generator().manual_seed(0)
     z = torch.randint(6, (len(words),), generator=g)
     u = torch.rand(len(words), generator=g, dtype=torch.float64)
@@ -107,7 +120,10 @@ def test_one_topic_is_a_smoothed_urn():
 
 
 def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
-    problem, inference = small_bars(n_train=15), component("inference", "lda_collapsed_gibbs", burn_in=3, thinning=1)
+    problem, inference = (
+        small_bars(n_train=15),
+        component("inference", "lda_collapsed_gibbs", burn_in=3, thinning=1),
+    )
     model, rng = component("model", "lda", n_topics=6), Streams(0)
     state = inference.init(model.build(problem, rng), problem, rng)
     for _, batch in problem.batches("whole", rng, 0, 6):

@@ -21,14 +21,22 @@ def literally(pairs, phi, alpha, eta, second_order):
     docs = [d for d, n in enumerate(lengths) for _ in range(n)]
     phi = phi.clone()
     for j, (d, w) in enumerate(zip(docs, words, strict=True)):
-        mean = {"doc": torch.zeros(K).double(), "word": torch.zeros(K).double(), "topic": torch.zeros(K).double()}
+        mean = {
+            "doc": torch.zeros(K).double(),
+            "word": torch.zeros(K).double(),
+            "topic": torch.zeros(K).double(),
+        }
         spread = {key: torch.zeros(K).double() for key in mean}
         for i, (e, v) in enumerate(zip(docs, words, strict=True)):
             n = counts[i] - (i == j)
             for key, belongs in {"doc": e == d, "word": v == w, "topic": True}.items():
                 mean[key] += belongs * n * phi[i]
                 spread[key] += belongs * n * phi[i] * (1 - phi[i])
-        total = {"doc": alpha + mean["doc"], "word": eta[w] + mean["word"], "topic": eta.sum() + mean["topic"]}
+        total = {
+            "doc": alpha + mean["doc"],
+            "word": eta[w] + mean["word"],
+            "topic": eta.sum() + mean["topic"],
+        }
         log_phi = total["doc"].log() + total["word"].log() - total["topic"].log()
         if second_order:
             for key, sign in {"doc": -1, "word": -1, "topic": 1}.items():
@@ -45,7 +53,9 @@ def test_updates_are_literal(second_order, monkeypatch):
     expected = literally(train.pairs, phi, model.alpha, model.eta, second_order)
     for compiled in (loops.available(), False):
         if not compiled:
-            monkeypatch.setattr(collapsed_loop, "collapsed_vb", lambda: collapsed_loop._collapsed_vb)
+            monkeypatch.setattr(
+                collapsed_loop, "collapsed_vb", lambda: collapsed_loop._collapsed_vb
+            )
         found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
@@ -61,7 +71,11 @@ def test_it_learns_and_its_topics_are_expected_counts(order):
     posterior = inference.posterior(state)
     assert problem.score(posterior, rng)["perplexity"] < 0.85 * begun
     assert info["change"] < 0.1
-    n = torch.zeros(9, 6).double().index_add_(0, problem.train.words, problem.train.counts[:, None] * state.phi)
+    n = (
+        torch.zeros(9, 6)
+        .double()
+        .index_add_(0, problem.train.words, problem.train.counts[:, None] * state.phi)
+    )
     torch.testing.assert_close(posterior.topics[0].T, (n + 0.1) / (n.sum(0) + 0.9))
 
 

@@ -28,7 +28,12 @@ def test_it_is_the_library_on_the_same_table():
     np.add.at(table, (train.rows.numpy(), train.words.numpy()), train.counts.numpy())
     seed = int(torch.randint(2**31, (), generator=Streams(0).init))
     theirs = LatentDirichletAllocation(
-        6, doc_topic_prior=0.3, topic_word_prior=0.2, max_iter=7, evaluate_every=-1, random_state=seed
+        6,
+        doc_topic_prior=0.3,
+        topic_word_prior=0.2,
+        max_iter=7,
+        evaluate_every=-1,
+        random_state=seed,
     ).fit(table)
     inference, state = run(problem, model, passes=7)
     torch.testing.assert_close(state.lam, torch.from_numpy(theirs.components_))
@@ -42,6 +47,11 @@ def test_its_topics_are_at_rest_under_our_updates():
     model = lda(problem, 6, 0.1, 0.1)
     _, state = run(problem, model, passes=400, updates=1000, tolerance=1e-9)
     found = fit_documents(
-        problem.train.pairs, log_weights(state.lam.T).exp(), model.alpha, evenly(model, problem.train), 2000, 1e-10
+        problem.train.pairs,
+        log_weights(state.lam.T).exp(),
+        model.alpha,
+        evenly(model, problem.train),
+        2000,
+        1e-10,
     )
     torch.testing.assert_close(model.eta[:, None] + found.stats, state.lam.T, rtol=1e-2, atol=2e-2)

@@ -21,8 +21,12 @@ def stepped(inference, model, problem, batches, seed=0):
 
 def aims(problem, model, **keys):
     """λ̂ of every minibatch of an epoch, at one λ."""
-    inference = component("inference", "lda_svi", kappa=0.0, tau=0.0, **keys)  # ρ = 1: λ is λ̂ after a step
-    batches = [batch for _, batch in problem.batches("minibatch", Streams(0), 0, problem.n // problem.batch_size)]
+    # ρ = 1: λ is λ̂ after a step
+    inference = component("inference", "lda_svi", kappa=0.0, tau=0.0, **keys)
+    batches = [
+        batch
+        for _, batch in problem.batches("minibatch", Streams(0), 0, problem.n // problem.batch_size)
+    ]
     return torch.stack([stepped(inference, model, problem, [batch])[0].lam for batch in batches])
 
 
@@ -30,7 +34,9 @@ def test_the_natural_gradient_is_unbiased_over_minibatches():
     problem = small_bars(batch_size=15)
     model = lda(problem, 6)
     parts = aims(problem, model)
-    whole = stepped(component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train])[0].lam
+    whole = stepped(
+        component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
+    )[0].lam
     assert len(parts) == 4
     assert float((parts[0] - whole).abs().max()) > 1
     torch.testing.assert_close(parts.mean(0), whole, rtol=1e-10, atol=1e-9)
@@ -47,7 +53,9 @@ def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
     found = inference.factors(model, lam, problem.train)
     natural = model.eta[:, None] + found.stats - lam
     moving = lam.clone().requires_grad_()
-    at_rest = tensors(problem.train.pairs, log_weights(moving).exp(), model.alpha, found.gamma, 0, 1.0)
+    at_rest = tensors(
+        problem.train.pairs, log_weights(moving).exp(), model.alpha, found.gamma, 0, 1.0
+    )
     (gradient,) = torch.autograd.grad(topic_elbo(model, problem.train, at_rest, moving), moving)
     for k in range(6):
         fisher = torch.polygamma(1, lam[:, k]).diag() - torch.polygamma(1, lam[:, k].sum())
@@ -70,5 +78,7 @@ def test_all_documents_at_once_are_a_pass_of_coordinate_ascent():
     model = lda(problem, 6)
     cavi = component("inference", "lda_cavi", starts=1)
     theirs, _ = cavi.step(cavi.init(model, problem, Streams(0)), problem.train, Streams(0))
-    ours, _ = stepped(component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train])
+    ours, _ = stepped(
+        component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
+    )
     torch.testing.assert_close(ours.lam, theirs.lam[0])

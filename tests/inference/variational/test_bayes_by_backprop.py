@@ -18,7 +18,9 @@ PROBLEM = classes(n=12, n_inputs=2, n_classes=2)
 def state_of(**changes):
     inference = component("inference", "bayes_by_backprop", n_predict=3, initial_std=0.3, **changes)
     rng = Streams(0)
-    return inference, inference.init(component("model", "mlp", widths=[3]).build(PROBLEM, rng), PROBLEM, rng)
+    return inference, inference.init(
+        component("model", "mlp", widths=[3]).build(PROBLEM, rng), PROBLEM, rng
+    )
 
 
 def gradients(inference, state, how, n):
@@ -78,9 +80,13 @@ def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_th
     P = len(state.q.log_std)
     generator = torch.Generator().manual_seed(4)
     theta = state.q.draw(1, generator)
-    f = state.q.network.log_prob(state.q.network.outputs(theta, PROBLEM.train.x), PROBLEM.train).sum()
+    f = state.q.network.log_prob(
+        state.q.network.outputs(theta, PROBLEM.train.x), PROBLEM.train
+    ).sum()
     printed = torch.autograd.grad(f + inference.log_prior(state.q, theta).sum(), state.q.log_std)[0]
-    torch.testing.assert_close(found["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype))
+    torch.testing.assert_close(
+        found["sampled"][0, P:] - printed, torch.ones(P, dtype=printed.dtype)
+    )
 
 
 def test_variances_are_those_of_gradients():
@@ -92,13 +98,19 @@ def test_variances_are_those_of_gradients():
     for _ in range(60):
         value = inference.terms(state.q, PROBLEM.train, generator, "path")["elbo"] / 12
         drawn.append(torch.autograd.grad(value, state.q.log_std)[0])
-    assert found["path of log_sigma"] == pytest.approx(float(torch.stack(drawn).var(0).sum()), rel=1e-9)
+    assert found["path of log_sigma"] == pytest.approx(
+        float(torch.stack(drawn).var(0).sum()), rel=1e-9
+    )
     scores = inference.posterior(state).scores()
     assert scores["trace_ratio/sampled of mu"] == 1.0
-    assert scores["trace_ratio/path of mu"] == pytest.approx(found["path of mu"] / found["sampled of mu"])
+    assert scores["trace_ratio/path of mu"] == pytest.approx(
+        found["path of mu"] / found["sampled of mu"]
+    )
 
 
-@pytest.mark.parametrize("changes", [{"divergence": "closed"}, {"divergence": "path"}, {"prior": "scale_mixture"}])
+@pytest.mark.parametrize(
+    "changes", [{"divergence": "closed"}, {"divergence": "path"}, {"prior": "scale_mixture"}]
+)
 def test_it_learns(changes):
     problem, rng = load("two_moons", n_train=60, n_test=100, noise=0.1)
     inference = component("inference", "bayes_by_backprop", n_predict=20, lr=0.02, **changes)
@@ -110,6 +122,12 @@ def test_it_learns(changes):
 
 
 def test_a_scale_mixture_has_no_closed_form(make_job):
-    asked = ["+experiment=bayes_by_backprop", "inference.prior=scale_mixture", "inference.divergence=closed"]
-    with pytest.raises(ConfigError, match="a scale mixture has no KL in closed form; use sampled, entropy or path"):
+    asked = [
+        "+experiment=bayes_by_backprop",
+        "inference.prior=scale_mixture",
+        "inference.divergence=closed",
+    ]
+    with pytest.raises(
+        ConfigError, match="a scale mixture has no KL in closed form; use sampled, entropy or path"
+    ):
         make_job(*asked)

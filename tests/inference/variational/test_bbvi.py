@@ -25,7 +25,9 @@ DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
 
 def bbvi(**changes):
     return build_component(
-        "inference", fill_in("inference", defaults("inference", "bbvi") | changes, "inference"), "inference"
+        "inference",
+        fill_in("inference", defaults("inference", "bbvi") | changes, "inference"),
+        "inference",
     )
 
 
@@ -51,7 +53,10 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     mass = q.log_density(points).exp() * (side[1] - side[0]) ** 2
     assert float(mass.detach().sum()) == pytest.approx(1, abs=1e-4)
     g = torch.Generator().manual_seed(1)
-    noise, u = torch.randn(30_000, 2, generator=g, dtype=F64), torch.rand(30_000, generator=g, dtype=F64)
+    noise, u = (
+        torch.randn(30_000, 2, generator=g, dtype=F64),
+        torch.rand(30_000, generator=g, dtype=F64),
+    )
     drawn = q.draw(noise, u).detach()
     mean = (mass[:, None] * points).sum(0).detach()
     assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
@@ -60,7 +65,11 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     assert ((stratified - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
     if kind == "flow":
         jacobian = torch.autograd.functional.jacobian(lambda e: q.draw(e[None], u[:1])[0], noise[0])
-        literal = -0.5 * noise[0].square().sum() - math.log(2 * math.pi) - torch.linalg.slogdet(jacobian)[1]
+        literal = (
+            -0.5 * noise[0].square().sum()
+            - math.log(2 * math.pi)
+            - torch.linalg.slogdet(jacobian)[1]
+        )
         torch.testing.assert_close(q.log_density(drawn[:1])[0], literal)
 
 
@@ -80,7 +89,11 @@ def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, g
         gradients, terms, state = estimator.estimate(q, problem.train, rng, state)
         bounds.append(float(terms["elbo"].detach()))
         pairs = zip(gradients, q.parameters(), strict=True)
-        found.append(torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs]).detach())
+        found.append(
+            torch.cat(
+                [(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs]
+            ).detach()
+        )
     drawn = torch.stack(found)
     error = drawn.std(0) / 40**0.5
     z = (drawn.mean(0) - exact).abs() / (error + 1e-6)
@@ -93,7 +106,9 @@ def test_rao_blackwell_literally_and_its_variance():
     """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance falls."""
     problem = labels(D=3)
     model = made("logistic_regression", problem, intercept_scale=2.0)
-    q = GlobalGaussian(JointByRows.of(model, problem), 0.3 * torch.ones(4, dtype=F64), 0.6, False, "shared")
+    q = GlobalGaussian(
+        JointByRows.of(model, problem), 0.3 * torch.ones(4, dtype=F64), 0.6, False, "shared"
+    )
     plain = component("gradient", "rao_blackwell", n_samples=6, control=False)
     gradients, terms, _ = plain.estimate(q, problem.train, Streams(2), None)
     theta = q.draw_theta(6, Streams(2).noise)
@@ -113,23 +128,35 @@ def test_rao_blackwell_literally_and_its_variance():
     def trace(name, **changes):
         estimator, rng = component("gradient", name, n_samples=6, **changes), Streams(5)
         drawn = [
-            torch.cat([g.detach() for g in estimator.estimate(q, problem.train, rng, None)[0]]) for _ in range(400)
+            torch.cat([g.detach() for g in estimator.estimate(q, problem.train, rng, None)[0]])
+            for _ in range(400)
         ]
         return float(torch.stack(drawn).var(0).sum())
 
-    with_control, without, reinforce = trace("rao_blackwell"), trace("rao_blackwell", control=False), trace("reinforce")
+    with_control, without, reinforce = (
+        trace("rao_blackwell"),
+        trace("rao_blackwell", control=False),
+        trace("reinforce"),
+    )
     assert with_control < 0.5 * without
     assert without < reinforce
 
 
 @pytest.mark.parametrize(
-    ("family", "sd"), [("mean_field", "conditional"), ("full_rank", "marginal"), ("flow", "marginal")]
+    ("family", "sd"),
+    [("mean_field", "conditional"), ("full_rank", "marginal"), ("flow", "marginal")],
 )
 def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd):
     """KL(q ‖ π) is least at variances 1/Λ_jj (Bishop 2006, eq. 10.13): those of one coordinate given the others."""
     problem, rng = load("gaussian", correlation=0.8, mean=1.0)
     inference = bbvi(
-        family=family, gradient="sticking_the_landing", n_samples=4, lr=0.05, layers=2, width=4, draws=2000
+        family=family,
+        gradient="sticking_the_landing",
+        n_samples=4,
+        lr=0.05,
+        layers=2,
+        width=4,
+        draws=2000,
     )
     state = inference.init(component("model", "target_density").build(problem, rng), problem, rng)
     for _ in range(300):
@@ -138,7 +165,8 @@ def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd)
     expected = math.sqrt(1 - 0.8**2) if sd == "conditional" else 1.0
     assert posterior.flat.std(0).tolist() == pytest.approx([expected] * 2, rel=0.06)
     assert posterior.mean.tolist() == pytest.approx([1.0, 1.0], abs=0.08)
-    gap = 0.5 * math.log(1 / (1 - 0.64)) if sd == "conditional" else 0.0  # KL(q ‖ π), as π has mass 1
+    # KL(q ‖ π), as π has mass 1
+    gap = 0.5 * math.log(1 / (1 - 0.64)) if sd == "conditional" else 0.0
     assert posterior.scores()["nelbo"] == pytest.approx(gap, abs=0.03)
 
 
@@ -164,7 +192,8 @@ def test_what_does_not_fit(make_job):
     with pytest.raises(ConfigError, match="rao_blackwell needs factored_guide, which the q"):
         make_job(*probit, "inference.family=full_rank")
     with pytest.raises(
-        ConfigError, match=r"takes a draw's coefficient from the others; set inference.n_samples to 2 or more"
+        ConfigError,
+        match=r"takes a draw's coefficient from the others; set inference.n_samples to 2 or more",
     ):
         make_job(*probit, "inference.n_samples=1")
     problem, rng = load("gaussian", dim=1)
@@ -178,7 +207,9 @@ def test_the_control_is_unbiased_with_two_draws():
     """Where the bias of a coefficient from the same draws would be largest."""
     module, data, rng = line_gaussian(False, "shared"), line_rows(), Streams(7)
     estimator = component("gradient", "rao_blackwell", n_samples=2)
-    found = [torch.cat(estimator.estimate(module, data, rng, None)[0]).detach() for _ in range(2500)]
+    found = [
+        torch.cat(estimator.estimate(module, data, rng, None)[0]).detach() for _ in range(2500)
+    ]
     drawn = torch.stack(found)
     off, error = drawn.mean(0) - line_gradient(module, data), drawn.std(0) / 2500**0.5
     assert (off.abs() < 4.5 * error).all()

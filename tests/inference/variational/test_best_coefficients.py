@@ -27,7 +27,9 @@ class Location(nn.Module):
 
     def draw_noise(self, batch, n_samples, generator):
         n = 1 if self.shared else batch.n_rows
-        return torch.randn(n_samples, n, 2, generator=generator, dtype=F64).expand(-1, batch.n_rows, -1)
+        return torch.randn(n_samples, n, 2, generator=generator, dtype=F64).expand(
+            -1, batch.n_rows, -1
+        )
 
     def elbo_rows(self, batch, noise):
         return -0.5 * (self.a + self.s.exp() * noise - batch.x).square().sum(-1)

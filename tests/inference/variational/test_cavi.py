@@ -81,11 +81,15 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
     assert float(a / b**2) < a_n / b_n**2 * (a_n + 0.5) / a_n  # … and its variance is not
     x = torch.tensor([[0.3], [2.0]], dtype=F64)
     q = model.mean_field()
-    for row, value in zip(x, q.log_predictive(factors, replace(problem.train, x=x))[0], strict=True):
+    for row, value in zip(
+        x, q.log_predictive(factors, replace(problem.train, x=x))[0], strict=True
+    ):
 
         def density(tau, row=row):
             sd = math.sqrt(1 / tau + float(1 / factors["lambda"]))
-            return stats.norm.pdf(float(row), m, sd) * stats.gamma.pdf(tau, float(a), scale=1 / float(b))
+            return stats.norm.pdf(float(row), m, sd) * stats.gamma.pdf(
+                tau, float(a), scale=1 / float(b)
+            )
 
         assert float(value) == pytest.approx(math.log(integrate.quad(density, 0, 50)[0]), abs=1e-6)
 
@@ -105,11 +109,19 @@ def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
         cut = stats.truncnorm(*ends, loc=f)
         square = cut.var() + cut.mean() ** 2 - 2 * cut.mean() * f + f**2 + spread  # E(z − xᵀβ)²
         literal += -0.5 * math.log(2 * math.pi) - 0.5 * square + float(cut.entropy())
-    prior = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64))
-    literal -= float(torch.distributions.kl_divergence(torch.distributions.MultivariateNormal(m, V), prior))
+    prior = torch.distributions.MultivariateNormal(
+        torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64)
+    )
+    literal -= float(
+        torch.distributions.kl_divergence(torch.distributions.MultivariateNormal(m, V), prior)
+    )
     assert float(ascent.objective(factors, problem.train)) == pytest.approx(literal, rel=1e-9)
-    mode = optimize.minimize(lambda b: -float(log_joint(model, torch.tensor(b)[None], problem.train)), [0.0, 0.0]).x
-    assert fitted(ascent, problem.train, 2000)["m"][0].tolist() == pytest.approx(mode.tolist(), abs=1e-4)
+    mode = optimize.minimize(
+        lambda b: -float(log_joint(model, torch.tensor(b)[None], problem.train)), [0.0, 0.0]
+    ).x
+    assert fitted(ascent, problem.train, 2000)["m"][0].tolist() == pytest.approx(
+        mode.tolist(), abs=1e-4
+    )
 
 
 def test_a_logistic_cycle_is_jaakkola_and_jordans():
@@ -122,12 +134,21 @@ def test_a_logistic_cycle_is_jaakkola_and_jordans():
     X, y = model.select(problem.train)
     xi = torch.stack([(x @ (V + torch.outer(m, m)) @ x).sqrt() for x in X])
     curve = [(torch.sigmoid(e) - 0.5) / (2 * e) for e in xi]
-    bound = sum(F.logsigmoid(e) - e / 2 + (label - 0.5) * (x @ m) for e, x, label in zip(xi, X, y, strict=True))
-    prior = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64))
-    bound = bound - torch.distributions.kl_divergence(torch.distributions.MultivariateNormal(m, V), prior)
+    bound = sum(
+        F.logsigmoid(e) - e / 2 + (label - 0.5) * (x @ m)
+        for e, x, label in zip(xi, X, y, strict=True)
+    )
+    prior = torch.distributions.MultivariateNormal(
+        torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64)
+    )
+    bound = bound - torch.distributions.kl_divergence(
+        torch.distributions.MultivariateNormal(m, V), prior
+    )
     torch.testing.assert_close(ascent.objective(factors, problem.train)[0], bound)
     after = ascent.cycle(factors, problem.train)
-    precision = torch.eye(2, dtype=F64) / 2.25 + sum(2 * c * torch.outer(x, x) for c, x in zip(curve, X, strict=True))
+    precision = torch.eye(2, dtype=F64) / 2.25 + sum(
+        2 * c * torch.outer(x, x) for c, x in zip(curve, X, strict=True)
+    )
     torch.testing.assert_close(after["V"][0], torch.linalg.inv(precision))
     torch.testing.assert_close(
         after["m"][0], after["V"][0] @ sum((label - 0.5) * x for x, label in zip(X, y, strict=True))
@@ -142,16 +163,21 @@ def test_a_linear_regression_reaches_its_fixed_point():
     a, b = float(factors["a"]), float(factors["b"])
     assert b * (1 - 1 / (2 * a)) == pytest.approx(float(b_n), rel=1e-9)  # D = 1
     torch.testing.assert_close(factors["V"][0], b / a * known.covariance)
-    assert float(model.mean_field().objective(factors, problem.train)) < float(model.log_evidence(problem.train))
+    assert float(model.mean_field().objective(factors, problem.train)) < float(
+        model.log_evidence(problem.train)
+    )
 
 
 def test_several_starts_and_the_best_of_them():
     problem, rng = load("mixture_sim", n_train=60, n_test=20, clusters=4)
     inference = component("inference", "cavi", starts=12, draws=10)
-    state = inference.init(component("model", "gaussian_mixture", clusters=4).build(problem, rng), problem, rng)
+    state = inference.init(
+        component("model", "gaussian_mixture", clusters=4).build(problem, rng), problem, rng
+    )
     for _, batch in problem.batches("whole", rng, 0, 100):
         state, _ = inference.step(state, batch, rng)
-    assert float(state.objective.max() - state.objective.min()) > 0.5  # the bound has several optima
+    # the bound has several optima
+    assert float(state.objective.max() - state.objective.min()) > 0.5
     posterior = inference.posterior(state)
     assert -posterior.scores()["nelbo"] == pytest.approx(float(state.objective.max()))
     assert set(posterior.figures()) == {"bound_by_start"}
@@ -163,5 +189,7 @@ def test_more_than_two_classes_are_refused():
     problem, _ = load("digits", n_train=20, n_test=5)
     with pytest.raises(Misfit, match="for two classes, and there are 10"):
         made("logistic_regression", problem).mean_field()
-    with pytest.raises(Misfit, match="one value a row, those of dataset=few have more; use model=gaussian_mixture"):
+    with pytest.raises(
+        Misfit, match="one value a row, those of dataset=few have more; use model=gaussian_mixture"
+    ):
         made("normal_gamma", rows(D=2))

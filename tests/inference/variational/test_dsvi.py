@@ -16,7 +16,9 @@ def dsvi(**changes):
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
-@pytest.mark.parametrize("options", [{}, {"natural_layers": "all", "noise_warmup": 4, "schedule": "cosine"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"natural_layers": "all", "noise_warmup": 4, "schedule": "cosine"}]
+)
 def test_resumed_run_is_bit_identical(name, options, tmp_path):
     problem, model = real(batch_size=16), component("model", name, **MODEL)
     whole, rng = train(dsvi(**options), model, problem, 7)
@@ -39,7 +41,10 @@ def test_it_learns(name):
 
 
 def test_it_learns_classes():
-    problem, model = classes(n=80, n_tasks=2), component("model", "smdgp", n_inducing=20, inner_dim=3)
+    problem, model = (
+        classes(n=80, n_tasks=2),
+        component("model", "smdgp", n_inducing=20, inner_dim=3),
+    )
     inference = dsvi(lr=0.03)
     end, rng = train(inference, model, problem, 200)
     assert problem.score(inference.posterior(end), rng)["accuracy"] > 0.7
@@ -49,9 +54,15 @@ def test_schedules():
     cosine = dsvi(lr=0.1, schedule="cosine", decay_steps=100, decay_factor=0.2)
     assert cosine.learning_rate(1) == pytest.approx(0.1)
     assert cosine.learning_rate(51) == pytest.approx(0.06)
-    assert cosine.learning_rate(101) == pytest.approx(0.02) == pytest.approx(cosine.learning_rate(1000))
+    assert (
+        cosine.learning_rate(101)
+        == pytest.approx(0.02)
+        == pytest.approx(cosine.learning_rate(1000))
+    )
     step = dsvi(lr=0.1, schedule="step", decay_steps=100, decay_factor=0.5)
-    assert [step.learning_rate(k) for k in (1, 100, 101, 201)] == pytest.approx([0.1, 0.1, 0.05, 0.025])
+    assert [step.learning_rate(k) for k in (1, 100, 101, 201)] == pytest.approx(
+        [0.1, 0.1, 0.05, 0.025]
+    )
     assert dsvi(lr=0.1).learning_rate(10**6) == 0.1
 
 
@@ -68,7 +79,11 @@ def test_noise_warmup_holds_the_noise_and_nothing_else():
     assert not torch.equal(*means)
 
 
-SHALLOW = {"smdgp": {"depth": 0, "inner_dim": 1}, "igp": {"posterior": "sparse"}, "cgp": {"posterior": "sparse"}}
+SHALLOW = {
+    "smdgp": {"depth": 0, "inner_dim": 1},
+    "igp": {"posterior": "sparse"},
+    "cgp": {"posterior": "sparse"},
+}
 
 
 @pytest.mark.parametrize("name", SHALLOW)
@@ -88,7 +103,9 @@ def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
     assert layer.q_tril.grad.abs().max() < 1e-7
     half = dsvi(natural_layers="top", natural_gamma=0.5, lr=1e-12)
     other, _ = train(half, model, problem, 1)
-    other_terms = other.module.elbo(problem.train, module.draw_noise(problem.train, 1, Streams(0).noise))
+    other_terms = other.module.elbo(
+        problem.train, module.draw_noise(problem.train, 1, Streams(0).noise)
+    )
     assert other_terms["elbo"] < terms["elbo"] - 1e-3, "half a step is not enough"
 
 
@@ -118,7 +135,9 @@ def test_clipping_bounds_what_adam_sees():
     state, rng = train(inference, model, problem, 0)
     state, info = inference.step(state, problem.train, rng)
     assert info["grad_norm"] > 1e-3
-    total = torch.stack([p.grad.norm() for p in state.module.parameters() if p.grad is not None]).norm()
+    total = torch.stack(
+        [p.grad.norm() for p in state.module.parameters() if p.grad is not None]
+    ).norm()
     assert float(total) == pytest.approx(1e-3, rel=1e-3)
 
 

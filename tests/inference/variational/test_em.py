@@ -23,7 +23,9 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
     def loss(beta):
         theta = torch.as_tensor(beta, dtype=F64)[None]
         value = (
-            log_joint(model, theta, problem.train) if penalised else model.log_likelihood(theta, problem.train).sum(1)
+            log_joint(model, theta, problem.train)
+            if penalised
+            else model.log_likelihood(theta, problem.train).sum(1)
         )
         return -float(value)
 
@@ -31,7 +33,9 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
     best = optimize.minimize(loss, [0.0, 0.0, 0.0])
     for start in range(2):
         assert factors["beta"][start].tolist() == pytest.approx(best.x.tolist(), abs=2e-4)
-    assert ascent.objective(factors, problem.train).tolist() == pytest.approx([-best.fun] * 2, abs=1e-8)
+    assert ascent.objective(factors, problem.train).tolist() == pytest.approx(
+        [-best.fun] * 2, abs=1e-8
+    )
 
 
 def test_it_is_the_limit_of_mean_field():
@@ -39,13 +43,17 @@ def test_it_is_the_limit_of_mean_field():
     problem = labels(n=30, D=2)
     model = made("probit_regression", problem)
     mean = fitted(model.mean_field(), problem.train, 1000)["m"][0]
-    torch.testing.assert_close(mean, fitted(model.point_masses(True), problem.train, 1000)["beta"][0])
+    torch.testing.assert_close(
+        mean, fitted(model.point_masses(True), problem.train, 1000)["beta"][0]
+    )
 
 
 def test_objectives_rise_and_the_best_start_is_handed_back():
     problem, rng = load("mixture_sim", n_train=80, n_test=40)
     inference = component("inference", "em", starts=5)
-    state = inference.init(component("model", "gaussian_mixture", concentration=2.0).build(problem, rng), problem, rng)
+    state = inference.init(
+        component("model", "gaussian_mixture", concentration=2.0).build(problem, rng), problem, rng
+    )
     values = [state.objective]
     for _, batch in problem.batches("whole", rng, 0, 60):
         state, _ = inference.step(state, batch, rng)

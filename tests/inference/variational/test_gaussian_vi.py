@@ -57,7 +57,9 @@ class OfUnknownPrior:
 
 def some_q(model, full=True, noise="shared"):
     g = torch.Generator().manual_seed(1)
-    q = GlobalGaussian(JointByRows(model), 0.3 * torch.randn(model.dim, generator=g, dtype=F64), 0.4, full, noise)
+    q = GlobalGaussian(
+        JointByRows(model), 0.3 * torch.randn(model.dim, generator=g, dtype=F64), 0.4, full, noise
+    )
     with torch.no_grad():
         q.log_std += 0.2 * torch.randn(model.dim, generator=g, dtype=F64)
         if q.lower is not None:
@@ -76,7 +78,9 @@ def exact_bound(q, model, problem):
     residual = problem.train.y[:, 0] - X @ q.mean
     square = residual.square().sum() + (X @ q.covariance * X).sum()
     fit = -0.5 * square / model.noise - 0.5 * problem.n * math.log(2 * math.pi * model.noise)
-    prior = MultivariateNormal(torch.zeros_like(q.mean), precision_matrix=model.penalty.diag() / model.noise)
+    prior = MultivariateNormal(
+        torch.zeros_like(q.mean), precision_matrix=model.penalty.diag() / model.noise
+    )
     return fit - kl_divergence(MultivariateNormal(q.mean, q.covariance), prior)
 
 
@@ -108,7 +112,13 @@ def test_a_diagonal_one_has_the_precisions_of_the_posterior():
     """The best factorised q of a Gaussian has its mean and 1/Λ_jj (Bishop 2006, eq. 10.12); sgd, from a drawn mean."""
     problem, model = regression()
     inference = gaussian_vi(
-        covariance="diagonal", n_samples=16, optimizer="sgd", lr=0.005, momentum=0.9, start="drawn", initial_std=0.2
+        covariance="diagonal",
+        n_samples=16,
+        optimizer="sgd",
+        lr=0.005,
+        momentum=0.9,
+        start="drawn",
+        initial_std=0.2,
     )
     state, _ = train(inference, LINEAR, problem, 700)
     m, S = posterior(model, problem)
@@ -116,7 +126,10 @@ def test_a_diagonal_one_has_the_precisions_of_the_posterior():
     found = inference.posterior(state)
     assert float(((found.q_mean - m) * precise.sqrt()).abs().max()) < 0.3
     assert torch.allclose(found.q_covariance, (1 / precise).diag(), rtol=0.15, atol=1e-12)
-    assert float(exact_bound(state.module, model, problem).detach()) < float(model.log_evidence(problem.train)) - 0.05
+    assert (
+        float(exact_bound(state.module, model, problem).detach())
+        < float(model.log_evidence(problem.train)) - 0.05
+    )
 
 
 def test_it_reaches_a_gaussian_density():
@@ -146,17 +159,25 @@ def test_at_the_posterior_rows_sum_to_the_evidence_at_every_draw():
     z = q.sample(problem.train, 6, Streams(0).noise)
     whole = (q.log_joint(problem.train, z) - q.log_q(problem.train, z)).sum(1)
     assert torch.allclose(whole, evidence.expand(6), atol=1e-9)
-    assert float(exact_bound(q, model, problem).detach()) == pytest.approx(float(evidence), abs=1e-9)
+    assert float(exact_bound(q, model, problem).detach()) == pytest.approx(
+        float(evidence), abs=1e-9
+    )
 
 
 def test_at_the_posterior_vargrad_is_zero_at_every_draw():
     """f is the evidence at every θ, so that its variance over draws has no gradient (Boustati 2021, eq. 5.10)."""
     problem, model = regression()
-    q, vargrad, rng = at_posterior(model, problem), component("gradient", "vargrad", n_samples=3), Streams(0)
+    q, vargrad, rng = (
+        at_posterior(model, problem),
+        component("gradient", "vargrad", n_samples=3),
+        Streams(0),
+    )
     for _ in range(5):
         gradients, terms, _ = vargrad.estimate(q, problem.train, rng, vargrad.init(q, rng))
         assert float(flat(gradients).abs().max()) < 1e-8
-        assert float(terms["elbo"]) == pytest.approx(float(model.log_evidence(problem.train)), abs=1e-9)
+        assert float(terms["elbo"]) == pytest.approx(
+            float(model.log_evidence(problem.train)), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -180,13 +201,17 @@ def test_the_bound_of_many_draws_is_the_one_in_closed_form(full, hidden):
 def test_the_divergence_from_a_gaussian_prior_is_exact(full):
     _, model = regression()
     q = some_q(model, full)
-    prior = MultivariateNormal(torch.zeros_like(q.mean), precision_matrix=model.penalty.diag() / model.noise)
+    prior = MultivariateNormal(
+        torch.zeros_like(q.mean), precision_matrix=model.penalty.diag() / model.noise
+    )
     assert torch.allclose(q.kl(), kl_divergence(MultivariateNormal(q.mean, q.covariance), prior))
     assert torch.allclose(q.entropy, MultivariateNormal(q.mean, q.covariance).entropy())
 
 
 @pytest.mark.parametrize("hidden", [True, False])
-def test_the_bound_that_is_scored_is_that_of_all_rows_by_the_draws_of_the_posterior(hidden, monkeypatch):
+def test_the_bound_that_is_scored_is_that_of_all_rows_by_the_draws_of_the_posterior(
+    hidden, monkeypatch
+):
     monkeypatch.setattr(global_gaussian, "CHUNK", 10)  # 24 rows: the last part is smaller
     problem, model = regression()
     q = some_q(OfUnknownPrior(model) if hidden else model)
@@ -203,7 +228,9 @@ def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
     assert noise.shape == (3, 24, 4)
     assert noise.stride(1) == 0
     # what is evaluated once is what each row would have found by itself
-    assert torch.allclose(shared.elbo_rows(problem.train, noise), own.elbo_rows(problem.train, noise.contiguous()))
+    assert torch.allclose(
+        shared.elbo_rows(problem.train, noise), own.elbo_rows(problem.train, noise.contiguous())
+    )
     z = shared.transform(noise)
     for name in ("log_joint", "log_q"):
         density = {"log_joint": own.log_joint, "log_q": own.log_q}[name]
@@ -259,7 +286,9 @@ def test_gradients_of_minibatches_are_unbiased(estimate, full, noise, hidden):
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["shared", "rows"])
 @pytest.mark.parametrize("full", [True, False])
-@pytest.mark.parametrize(("estimate", "hidden"), [(pathwise, False), (pathwise, True), (score_function, False)])
+@pytest.mark.parametrize(
+    ("estimate", "hidden"), [(pathwise, False), (pathwise, True), (score_function, False)]
+)
 def test_gradients_of_minibatches_are_unbiased_in_many_draws(estimate, hidden, full, noise):
     assert largest_z(estimate, full, noise, hidden, 10000) < 4.2
 
@@ -269,7 +298,9 @@ def test_rows_with_draws_of_their_own_vary_less():
 
     def variance(noise):
         q, rng = some_q(model, noise=noise), Streams(2)
-        return float(torch.stack([pathwise(q, problem.train, rng) for _ in range(200)]).var(0).sum())
+        return float(
+            torch.stack([pathwise(q, problem.train, rng) for _ in range(200)]).var(0).sum()
+        )
 
     assert variance("rows") < 0.5 * variance("shared")
 
@@ -328,7 +359,9 @@ class OfLayers(Gradient):
 
 class WithThem(Model):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "bernoulli_layers"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"log_joint", "theta_predictive", "bernoulli_layers"}
+    )
 
 
 def test_a_gradient_that_q_does_not_serve_is_refused_whatever_the_model_offers():
@@ -336,7 +369,8 @@ def test_a_gradient_that_q_does_not_serve_is_refused_whatever_the_model_offers()
     check_pairs(data, component("model", "logistic_regression"), inference, None)
     wrong = inference.model_copy(update={"gradient": OfLayers(name="of_layers")})
     with pytest.raises(
-        ConfigError, match=r"which the q\(θ\) of inference=gaussian_vi lacks; gradients that fit it: .*reparam"
+        ConfigError,
+        match=r"which the q\(θ\) of inference=gaussian_vi lacks; gradients that fit it: .*reparam",
     ):
         check_pairs(data, WithThem(name="layered"), wrong, None)
 
@@ -351,5 +385,8 @@ def test_a_density_is_one_row_without_data():
     expected = MultivariateNormal(q.mean, q.covariance).log_prob(z[:, 0])
     assert torch.allclose(q.log_q(row, z)[:, 0], expected)
     noise = q.draw_noise(row, 5, Streams(0).noise)
-    bound = problem.log_density(q.transform(noise)[:, 0]) + MultivariateNormal(q.mean, q.covariance).entropy()
+    bound = (
+        problem.log_density(q.transform(noise)[:, 0])
+        + MultivariateNormal(q.mean, q.covariance).entropy()
+    )
     assert torch.allclose(q.elbo_rows(row, noise)[:, 0], bound)

@@ -22,7 +22,12 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Beside
 from components.inference.variational.laboratory.evidence import log_evidence, log_joint
 from components.inference.variational.laboratory.frozen import Frozen
-from components.inference.variational.laboratory.spread import Measurable, at_batch, over_batches, spread_of
+from components.inference.variational.laboratory.spread import (
+    Measurable,
+    at_batch,
+    over_batches,
+    spread_of,
+)
 from runner import CONF
 from runner.compose.build import build_component
 from runner.compose.parts import fill_in
@@ -31,7 +36,13 @@ from runner.mistakes import ConfigError
 
 F64 = torch.float64
 LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)
-TRAIN = {"name": "gaussian_vi", "covariance": "diagonal", "noise": "rows", "draws": 10, "initial_std": 0.3}
+TRAIN = {
+    "name": "gaussian_vi",
+    "covariance": "diagonal",
+    "noise": "rows",
+    "draws": 10,
+    "initial_std": 0.3,
+}
 LEARNER = {"name": "context_free_cv", "solver": "moving_average", "decay": 0.9}
 
 
@@ -45,7 +56,9 @@ def laboratory(**changes):
         "train": TRAIN,
         "gradients": ["reparam", LEARNER],
     }
-    return build_component("inference", fill_in("inference", values | small | changes, "inference"), "inference")
+    return build_component(
+        "inference", fill_in("inference", values | small | changes, "inference"), "inference"
+    )
 
 
 def regression():
@@ -121,7 +134,11 @@ def test_p_values_of_unbiased_estimators_are_uniform():
     p = []
     for k in range(80):
         pair = [known(0.5), known(1.0)]
-        p.append(over_batches(pair, Vector(), rows(20, k), [Streams(k), Streams(1_000 + k)], [True])[1].bias_p)
+        p.append(
+            over_batches(pair, Vector(), rows(20, k), [Streams(k), Streams(1_000 + k)], [True])[
+                1
+            ].bias_p
+        )
     assert 0.03 < np.mean(np.array(p) < 0.1) + 0.03 < 0.25
     assert 0.35 < np.mean(p) < 0.65
 
@@ -131,7 +148,9 @@ def test_training_is_what_it_is_without_the_laboratory():
     problem, inference = regression(), laboratory()
     alone, _ = train(inference.train, LINEAR, problem, 6)
     watched, _ = train(inference, LINEAR, problem, 6)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(alone), tensors(watched.fitting), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(tensors(alone), tensors(watched.fitting), strict=True)
+    )
     assert watched.findings.scores
     assert watched.findings.curves
 
@@ -143,7 +162,11 @@ def scores(inference, steps=4):
 
 
 def test_variance_falls_as_the_number_of_samples():
-    found = scores(laboratory(gradients=["reparam", {"name": "reparam", "n_samples": 4}], draws=150, iterations=[]))
+    found = scores(
+        laboratory(
+            gradients=["reparam", {"name": "reparam", "n_samples": 4}], draws=150, iterations=[]
+        )
+    )
     for t in (0, 3):
         assert found[f"trace_ratio/reparam n_samples=4/{t}"] == pytest.approx(0.25, rel=0.25)
         assert found[f"trace_ratio/reparam n_samples=1/{t}"] == 1.0
@@ -156,7 +179,10 @@ def test_variance_falls_as_the_number_of_samples():
 def test_the_best_ratio_is_below_what_was_learnt():
     found = scores(laboratory(best_orders=[1, 2], best_draws=400))
     for t in (0, 3):
-        assert found[f"best_context_free/order 1/{t}"] < 1.05 * found[f"trace_ratio/context_free_cv/{t}"]
+        assert (
+            found[f"best_context_free/order 1/{t}"]
+            < 1.05 * found[f"trace_ratio/context_free_cv/{t}"]
+        )
         assert (
             found[f"best_per_row/order 2/{t}"]
             < found[f"best_per_row/order 1/{t}"]
@@ -172,7 +198,9 @@ def test_estimators_learn_beside_the_training_where_there_are_no_iterations():
     assert learner.weight > before.learnt[1].weight > 0
     assert not after.findings.curves
     alone, _ = train(inference.train, LINEAR, problem, 4)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(alone), tensors(after.fitting), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(tensors(alone), tensors(after.fitting), strict=True)
+    )
 
 
 @pytest.mark.parametrize("iterations", [[], [2, 5]])
@@ -199,7 +227,11 @@ def test_of_the_guide_alone():
     model = small_dvae(problem)
     frozen = Frozen(model, problem, 0, Streams(0), True)
     looked_at = [
-        name for (name, _), wanted in zip(model.named_parameters(), frozen.select_parameters(), strict=True) if wanted
+        name
+        for (name, _), wanted in zip(
+            model.named_parameters(), frozen.select_parameters(), strict=True
+        )
+        if wanted
     ]
     assert looked_at
     assert all(name.startswith("down") for name in looked_at)
@@ -211,7 +243,9 @@ def test_its_table_and_its_figure(tmp_path):
     posterior = inference.posterior(state)
     posterior.artefacts(tmp_path)
     table = pd.read_csv(tmp_path / "tables/gradient_variance.csv")
-    one = table[(table.score == "trace_ratio") & (table.gradient == "context_free_cv") & (table.step == 3)]
+    one = table[
+        (table.score == "trace_ratio") & (table.gradient == "context_free_cv") & (table.step == 3)
+    ]
     assert list(one.iteration.fillna(-1)) == [-1, 2, 30]
     assert one.value.iloc[0] == one.value.iloc[2]
     assert one.value.iloc[0] == pytest.approx(posterior.scores()["trace_ratio/context_free_cv/3"])
@@ -234,7 +268,10 @@ def test_corrections_are_those_of_an_enumerated_model():
         log_q = model.log_q(batch, z)[:, 0]
         f, q = (log_q - model.log_joint(batch, z)[:, 0]).detach(), log_q.exp().detach()
         for name, ratio in found.items():
-            h = torch.stack([torch.autograd.grad(one, named[name], retain_graph=True)[0] for one in log_q])  # [64, D]
+            # [64, D]
+            h = torch.stack(
+                [torch.autograd.grad(one, named[name], retain_graph=True)[0] for one in log_q]
+            )
             exact = (q * (f - q @ f)) @ h.square() / (q @ h.square()) / (q @ f)
             assert torch.allclose(ratio[row], exact, atol=0.06, rtol=0.06), name
 
@@ -260,27 +297,37 @@ def test_the_evidence_of_a_linear_regression_is_found():
     model = LINEAR.build(problem, Streams(0))
     exact = float(model.log_evidence(problem.train))
     found = [
-        float(log_evidence(model, problem.train, torch.zeros(4, dtype=F64), 200, Streams(s).noise)) for s in range(3)
+        float(log_evidence(model, problem.train, torch.zeros(4, dtype=F64), 200, Streams(s).noise))
+        for s in range(3)
     ]
-    assert found == pytest.approx([exact] * 3, abs=1e-8)  # the Laplace approximation is the posterior
+    # the Laplace approximation is the posterior
+    assert found == pytest.approx([exact] * 3, abs=1e-8)
 
 
 def test_the_evidence_of_a_logistic_regression_by_quadrature():
     problem = load("logistic_synthetic", n_inputs=1)[0]
-    model = component("model", "logistic_regression", intercept_scale=1.0).build(problem, Streams(0))
+    model = component("model", "logistic_regression", intercept_scale=1.0).build(
+        problem, Streams(0)
+    )
     grid = torch.linspace(-9, 9, 400, dtype=F64)
     theta = torch.cartesian_prod(grid, grid)
     joint = torch.cat([log_joint(model, part, problem.train) for part in theta.split(20_000)])
     exact = float(joint.logsumexp(0)) + 2 * math.log(18 / 399)
     found = [
-        float(log_evidence(model, problem.train, torch.zeros(2, dtype=F64), 500, Streams(s).noise)) for s in range(5)
+        float(log_evidence(model, problem.train, torch.zeros(2, dtype=F64), 500, Streams(s).noise))
+        for s in range(5)
     ]
-    assert np.mean(np.exp(np.array(found) - exact)) == pytest.approx(1, abs=5 * np.std(found) / 5**0.5 + 1e-3)
+    assert np.mean(np.exp(np.array(found) - exact)) == pytest.approx(
+        1, abs=5 * np.std(found) / 5**0.5 + 1e-3
+    )
     assert np.std(found) < 0.05
 
 
 def test_kl_divergence_is_that_of_two_normals():
-    problem, inference = regression(), laboratory(evidence_particles=50, correction_draws=50, draws=4, iterations=[1])
+    problem, inference = (
+        regression(),
+        laboratory(evidence_particles=50, correction_draws=50, draws=4, iterations=[1]),
+    )
     state, _ = train(inference, LINEAR, problem, 3)
     model, q = LINEAR.build(problem, Streams(0)), state.fitting.module
     known = model.coefficients(problem.train)
@@ -292,7 +339,11 @@ def test_kl_divergence_is_that_of_two_normals():
     assert state.findings.scores["bound_denominator/3"] == pytest.approx(
         abs(root - state.findings.scores["log_evidence"] / root)
     )
-    assert state.findings.scores["correction_q95/all/3"] >= state.findings.scores["correction/all/3"] > 0
+    assert (
+        state.findings.scores["correction_q95/all/3"]
+        >= state.findings.scores["correction/all/3"]
+        > 0
+    )
     assert set(inference.posterior(state).figures()) >= {"gradient_variance", "corrections"}
 
 
@@ -316,10 +367,17 @@ def test_mistakes_are_named(changes, told):
 def test_pairs_that_do_not_fit_are_refused():
     titanic = component("dataset", "titanic")
     logistic = component("model", "logistic_regression")
-    with pytest.raises(ConfigError, match=r"inference\.gradients\.1=arm needs bernoulli_layers, which the q"):
+    with pytest.raises(
+        ConfigError, match=r"inference\.gradients\.1=arm needs bernoulli_layers, which the q"
+    ):
         check_pairs(titanic, logistic, laboratory(gradients=["reparam", "arm"]), None)
     with pytest.raises(ConfigError, match="needs log_joint"):
-        check_pairs(component("dataset", "images"), component("model", "dvae"), laboratory(gradients=["reparam"]), None)
+        check_pairs(
+            component("dataset", "images"),
+            component("model", "dvae"),
+            laboratory(gradients=["reparam"]),
+            None,
+        )
 
 
 def test_the_laboratory_streams_are_its_own():

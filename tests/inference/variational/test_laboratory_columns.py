@@ -20,7 +20,8 @@ def test_every_gradient_of_every_row_has_its_column(name):
         job = prepare(*compose([*run.overrides, "offline=true"]))
         laboratory = job.inference
         assert isinstance(laboratory, GradientVariance)
-        named = set(labels(laboratory.gradients)) - {"reparam n_samples=1"}  # what all are compared with
+        # what all are compared with
+        named = set(labels(laboratory.gradients)) - {"reparam n_samples=1"}
         assert name == "cv_objectives" or named <= columns, (run.row, named - columns)
         seen |= named
     assert columns <= seen  # none for which no row has a score

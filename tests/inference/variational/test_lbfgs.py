@@ -97,14 +97,18 @@ def test_strong_wolfe_conditions_hold(name, first):
 
 
 def test_no_decrease_is_said():
-    trial, evaluations = strong_wolfe(lambda a: Trial(a, 1.0 + a, 1.0), Trial(0.0, 1.0, -1.0), 1.0, 15)
+    trial, evaluations = strong_wolfe(
+        lambda a: Trial(a, 1.0 + a, 1.0), Trial(0.0, 1.0, -1.0), 1.0, 15
+    )
     assert trial is None
     assert evaluations == 15
 
 
 # ---- the optimum ---------------------------------------------------------------------------------------------------
 def test_rosenbrock():
-    _, state, infos = run(Function(rosenbrock, [-1.2, 1.0, -0.5, 2.0]), tolerance=0.0, gradient_tolerance=1e-9)
+    _, state, infos = run(
+        Function(rosenbrock, [-1.2, 1.0, -0.5, 2.0]), tolerance=0.0, gradient_tolerance=1e-9
+    )
     assert torch.allclose(state.module.theta, torch.ones(4, dtype=F64), atol=1e-8)
     assert infos[-1]["converged"] == 1.0
     values = [float(i["elbo"]) for i in infos]
@@ -151,7 +155,9 @@ def test_restarts_keep_the_best():
     # Two basins; the deeper one is out of reach of the first start.
     def two_basins(theta):
         return (
-            -2 * torch.exp(-((theta - 4) ** 2).sum()) - torch.exp(-((theta + 1) ** 2).sum()) + 0.01 * (theta**2).sum()
+            -2 * torch.exp(-((theta - 4) ** 2).sum())
+            - torch.exp(-((theta + 1) ** 2).sum())
+            + 0.01 * (theta**2).sum()
         )
 
     one = run(Function(two_basins, [-1.5]))[1]
@@ -174,7 +180,9 @@ def test_restarts_of_a_model_that_has_none_are_refused():
         "elbo",
         "hyperparameters",
     }
-    assert component("inference", "lbfgs", restarts=1).required_capabilities("supervised") == {"elbo"}
+    assert component("inference", "lbfgs", restarts=1).required_capabilities("supervised") == {
+        "elbo"
+    }
     with pytest.raises(AssertionError):
         run(Plain(), restarts=3)
 
@@ -194,11 +202,15 @@ def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
 
 def test_every_row_is_used_whatever_the_batches():
     p = problem(n=24)
-    model = component("model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4)
+    model = component(
+        "model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4
+    )
     whole = run(model.build(p, streams()), p, steps=5)[1]
     p.batch_size = 6
     batched = run(model.build(p, streams()), p, steps=5)[1]
-    assert torch.equal(flatten(list(whole.module.parameters())), flatten(list(batched.module.parameters())))
+    assert torch.equal(
+        flatten(list(whole.module.parameters())), flatten(list(batched.module.parameters()))
+    )
 
 
 # ---- checkpoints ---------------------------------------------------------------------------------------------------
@@ -214,7 +226,9 @@ def test_every_row_is_used_whatever_the_batches():
 def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
     p = problem(target)
     model = component("model", name, lengthscale=1.0, variance=1.0, **changes)
-    inference = component("inference", "lbfgs", memory=4, restarts=2, restart_scale=0.3, n_samples=3)
+    inference = component(
+        "inference", "lbfgs", memory=4, restarts=2, restart_scale=0.3, n_samples=3
+    )
 
     def fresh():
         rng = streams()
@@ -244,18 +258,22 @@ def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
         assert torch.equal(a.S, b.S)
         assert a.value == b.value
     assert {k: float(v) for k, v in expected.items()} == {k: float(v) for k, v in info.items()}
-    predict = [inference.posterior(s).predict(p.test.x, torch.Generator().manual_seed(1)) for s in (state, resumed)]
+    predict = [
+        inference.posterior(s).predict(p.test.x, torch.Generator().manual_seed(1))
+        for s in (state, resumed)
+    ]
     key = "mu" if target == "real" else "logits"
     assert torch.equal(getattr(predict[0], key), getattr(predict[1], key))
 
 
 def test_noise_is_drawn_once():
     p = problem("classes")
-    module = component("model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4).build(
-        p, streams()
-    )
+    module = component(
+        "model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4
+    ).build(p, streams())
     _, state, infos = run(module, p, steps=60, n_samples=5)
     assert state.noise.shape[0] == 5
     values = [float(i["elbo"]) for i in infos]
-    assert values == sorted(values)  # a function that changed between steps would not rise monotonically
+    # a function that changed between steps would not rise monotonically
+    assert values == sorted(values)
     assert values[-1] > values[0] + 1

@@ -16,7 +16,9 @@ def orthogonal(n=30, noise=0.3) -> Supervised:
     """A linear regression whose columns, the constant included, are orthogonal: its posterior factorises."""
     g = torch.Generator().manual_seed(0)
     ones = torch.ones(n, 1, dtype=torch.float64)
-    q, _ = torch.linalg.qr(torch.cat([ones, torch.randn(n, 3, generator=g, dtype=torch.float64)], 1))
+    q, _ = torch.linalg.qr(
+        torch.cat([ones, torch.randn(n, 3, generator=g, dtype=torch.float64)], 1)
+    )
     x = q[:, 1:] * torch.tensor([2.0, 4.0, 6.0], dtype=torch.float64)
     w = torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64)
     y = (x @ w)[:, None] + 0.4 + noise * torch.randn(n, 1, generator=g, dtype=torch.float64)
@@ -39,10 +41,14 @@ def exact(problem):
 def distance(estimator):
     """Largest error of q's means, in posterior standard deviations, and of its log standard deviations."""
     problem = orthogonal()
-    inference = component("inference", "mean_field_vi", lr=0.01, estimator=estimator, n_samples=20, initial_std=0.3)
+    inference = component(
+        "inference", "mean_field_vi", lr=0.01, estimator=estimator, n_samples=20, initial_std=0.3
+    )
     q = train(inference, LINEAR, problem, 1200)[0].q.requires_grad_(False)
     mean, std = exact(problem)
-    return float(((q.network.theta - mean) / std).abs().max()), float((q.log_std - std.log()).abs().max())
+    return float(((q.network.theta - mean) / std).abs().max()), float(
+        (q.log_std - std.log()).abs().max()
+    )
 
 
 @pytest.mark.parametrize("estimator", ["local", "weights"])
@@ -61,7 +67,9 @@ def test_a_broken_kl_misses_the_exact_posterior(monkeypatch):
 
 def some_q(problem, widths=(6,), std=0.3):
     rng = Streams(0)
-    network = component("model", "mlp", widths=list(widths), activation="relu", prior_std=0.8).build(problem, rng)
+    network = component(
+        "model", "mlp", widths=list(widths), activation="relu", prior_std=0.8
+    ).build(problem, rng)
     q = MeanField(network, std).requires_grad_(False)
     q.log_std += 0.5 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=torch.float64)
     return q, rng
@@ -93,8 +101,12 @@ def test_local_reparameterisation_is_kingma_equation_6():
         for b in range(4):
             for t in range(2):
                 centre = sum(float(x[b, j] * mean_w[t, j]) for j in range(3)) + float(mean_b[t])
-                variance = sum(float(x[b, j] ** 2 * std_w[t, j] ** 2) for j in range(3)) + float(std_b[t] ** 2)
-                assert float(f[s, b, t, 0]) == pytest.approx(centre + math.sqrt(variance) * float(noise[s, b, t]))
+                variance = sum(float(x[b, j] ** 2 * std_w[t, j] ** 2) for j in range(3)) + float(
+                    std_b[t] ** 2
+                )
+                assert float(f[s, b, t, 0]) == pytest.approx(
+                    centre + math.sqrt(variance) * float(noise[s, b, t])
+                )
 
 
 def test_local_and_weight_sampling_agree_in_distribution():
@@ -143,7 +155,9 @@ def test_local_gradients_vary_less():
         rng = Streams(0)
         q = MeanField(component("model", "mbnn2", widths=[10]).build(problem, rng), 0.1)
         grads = [
-            torch.autograd.grad(inference.elbo(q, problem.train, rng.noise)["elbo"], q.network.theta)[0]
+            torch.autograd.grad(
+                inference.elbo(q, problem.train, rng.noise)["elbo"], q.network.theta
+            )[0]
             for _ in range(200)
         ]
         spread[estimator] = float(torch.stack(grads).var(0).sum())
@@ -153,7 +167,9 @@ def test_local_gradients_vary_less():
 def test_kl_scale_and_noise_prior_enter_the_bound():
     problem = real()
     rng = Streams(0)
-    q = MeanField(component("model", "mlp", noise_spread=0.5).build(problem, rng), 0.1).requires_grad_(False)
+    q = MeanField(
+        component("model", "mlp", noise_spread=0.5).build(problem, rng), 0.1
+    ).requires_grad_(False)
     q.network.log_noise += 0.3
     terms = component("inference", "mean_field_vi", kl_scale=0.25).elbo(q, problem.train, rng.noise)
     prior = torch.distributions.Normal(math.log(0.1), 0.5).log_prob(q.network.log_noise).sum()
@@ -165,15 +181,21 @@ def test_warmup_climbs_with_the_weight_t_of_warmup(t):
     """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; what is recorded is the bound itself."""
     problem, rng, again = real(), Streams(0), Streams(0)
     inference = component("inference", "mean_field_vi", kl_scale=0.5, warmup=10)
-    state = replace(inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t)
+    state = replace(
+        inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t
+    )
     component("model", "mlp").build(problem, again)  # draws what the first has drawn
     q = copy.deepcopy(state.q)
     terms = inference.elbo(q, problem.train, again.noise)
     after, info = inference.step(state, problem.train, rng)
-    (terms["log_likelihood"] - 0.5 * min(1.0, t / 10) * terms["kl"] + q.network.hyperprior()).backward()
+    (
+        terms["log_likelihood"] - 0.5 * min(1.0, t / 10) * terms["kl"] + q.network.hyperprior()
+    ).backward()
     for mine, literal in zip(state.q.parameters(), q.parameters(), strict=True):
         if literal.grad is not None:
-            torch.testing.assert_close(mine.grad, -literal.grad / (problem.train.scale * problem.train.n_rows))
+            torch.testing.assert_close(
+                mine.grad, -literal.grad / (problem.train.scale * problem.train.n_rows)
+            )
     assert after.t == t + 1
     torch.testing.assert_close(info["elbo"], terms["elbo"].detach())
 

@@ -25,7 +25,14 @@ VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 
 def vi(**changes):
     """The inference with its parts built, as the runner builds it."""
-    values = {"name": "vi", "gradient": "reparam", "n_samples": 1, "optimizer": "adam", "lr": 1e-3, "momentum": 0.9}
+    values = {
+        "name": "vi",
+        "gradient": "reparam",
+        "n_samples": 1,
+        "optimizer": "adam",
+        "lr": 1e-3,
+        "momentum": 0.9,
+    }
     full = fill_in("inference", values | changes, "inference")
     return build_component("inference", full, "inference")
 
@@ -45,9 +52,12 @@ def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(opt
     x = problem.train.x
     values = torch.linalg.eigvalsh(torch.cov(x.T, correction=0)).flip(0)
     left = values[2:].mean()
-    best = -0.5 * float(4 * math.log(2 * math.pi) + values[:2].log().sum() + 2 * left.log() + 4)  # mean log-likelihood
+    # mean log-likelihood
+    best = -0.5 * float(4 * math.log(2 * math.pi) + values[:2].log().sum() + 2 * left.log() + 4)
     inference = vi(optimizer=optimizer, lr=lr, n_samples=4)
-    state, info = trained(inference, problem, component("model", "vae", latent_dim=2, widths=[]), 1500)
+    state, info = trained(
+        inference, problem, component("model", "vae", latent_dim=2, widths=[]), 1500
+    )
     assert set(info) == {"elbo", "grad_norm"}
     assert float(log_evidence(state.module, x).mean()) == pytest.approx(best, abs=0.01)
     problem.test = problem.train
@@ -61,8 +71,12 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     made = make_job(*VAE_DIGITS, "inference.n_samples=3")
     assert held_roles(type(made.inference)) == {"gradient": "gradient"}
     assert made.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
-    assert [path for path, _ in held_components(made.inference, "inference")] == ["inference.gradient"]
-    own = make_job(*VAE_DIGITS, "inference.n_samples=3", "inference.gradient={name: reparam, n_samples: 2}")
+    assert [path for path, _ in held_components(made.inference, "inference")] == [
+        "inference.gradient"
+    ]
+    own = make_job(
+        *VAE_DIGITS, "inference.n_samples=3", "inference.gradient={name: reparam, n_samples: 2}"
+    )
     assert (own.inference.n_samples, own.inference.gradient.n_samples) == (3, 2)
     assert own.signature != made.signature
     assert "pathwise" in made.inference.required_capabilities("unlabelled")
@@ -71,7 +85,10 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("inference.gradient=reparm", "inference.gradient=reparm: no such gradient, did you mean reparam?"),
+        (
+            "inference.gradient=reparm",
+            "inference.gradient=reparm: no such gradient, did you mean reparam?",
+        ),
         ("inference.gradient={name: reparam, sample: 2}", "inference.gradient.sample: unknown key"),
         (
             "inference.gradient={name: reparam, n_samples: 0}",
@@ -107,9 +124,13 @@ class WithoutNoise(Model):
 
 def test_pairs_that_do_not_fit_are_refused_with_the_names_that_do():
     images, vae = component("dataset", "images"), component("model", "vae")
-    with pytest.raises(ConfigError, match="model=vae has no likelihood for the count values of dataset=counts"):
+    with pytest.raises(
+        ConfigError, match="model=vae has no likelihood for the count values of dataset=counts"
+    ):
         check_pairs(OfCounts(name="counts"), vae, vi(), None)
-    with pytest.raises(ConfigError, match=r"inference.gradient=reparam needs pathwise, which model=dull lacks"):
+    with pytest.raises(
+        ConfigError, match=r"inference.gradient=reparam needs pathwise, which model=dull lacks"
+    ):
         check_pairs(images, WithoutNoise(name="dull"), vi(), None)
     check_pairs(images, vae, vi(), None)
 

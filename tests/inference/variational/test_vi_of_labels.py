@@ -22,7 +22,9 @@ LABELS = ["+experiment=cv_dgp", "smoke=true"]
 
 def vi(**changes):
     return build_component(
-        "inference", fill_in("inference", defaults("inference", "vi") | changes, "inference"), "inference"
+        "inference",
+        fill_in("inference", defaults("inference", "vi") | changes, "inference"),
+        "inference",
     )
 
 
@@ -38,7 +40,9 @@ def curve(n=60):
 def started(inference, problem, **keys):
     rng = Streams(0)
     model = component(
-        "model", "dgp", **({"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"} | keys)
+        "model",
+        "dgp",
+        **({"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"} | keys),
     )
     return inference.init(model.build(problem, rng), problem, rng), rng
 
@@ -82,7 +86,9 @@ def test_the_score_has_the_mean_of_the_bound():
     with torch.no_grad():
         of_draws = state.module.elbo_rows(problem.train, noise).sum(1) - state.module.kl()
     error = float(of_draws.std()) * (2 / 2000) ** 0.5
-    assert inference.posterior(state).scores()["nelbo"] == pytest.approx(-float(of_draws.mean()), abs=4 * error)
+    assert inference.posterior(state).scores()["nelbo"] == pytest.approx(
+        -float(of_draws.mean()), abs=4 * error
+    )
 
 
 def test_records_of_before_its_keys_are_read(make_job):
@@ -104,8 +110,14 @@ def test_records_of_before_its_keys_are_read(make_job):
             ["inference.gradient=vargrad", "inference.n_samples=2"],
             "inference.gradient=vargrad needs log_ratio, which model=dgp lacks",
         ),
-        (["dataset=titanic", "dataset.batch_size=10"], "model=dgp has no likelihood for the binary labels"),
-        (["model=logistic_regression", "dataset=titanic"], "needs pathwise, which model=logistic_regression lacks"),
+        (
+            ["dataset=titanic", "dataset.batch_size=10"],
+            "model=dgp has no likelihood for the binary labels",
+        ),
+        (
+            ["model=logistic_regression", "dataset=titanic"],
+            "needs pathwise, which model=logistic_regression lacks",
+        ),
         (["inference.bound_samples=0"], "inference.bound_samples=0: out of range, must be > 0"),
         (["model.top=closed"], "model.top=closed: not one of sampled | integrated"),
     ],

@@ -14,7 +14,9 @@ from components.maths.budget.sum_law import SumLaw
 from components.trouble import Misfit
 
 
-def made(k: int, c: int, seed: int = 0, draws: int = 150) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def made(
+    k: int, c: int, seed: int = 0, draws: int = 150
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay and channels are drawn."""
     rng = np.random.default_rng(seed)
     decay, q = rng.beta(20, 20, draws), np.abs(rng.normal(0.3, 0.15, (draws, c)))
@@ -23,11 +25,18 @@ def made(k: int, c: int, seed: int = 0, draws: int = 150) -> tuple[torch.Tensor,
         for j in range(h + 1):
             response[:, h, j] = q * ((1 - decay) ** (h - j))[:, None]
     base = rng.normal(50, 1, (draws, k)) - 2 * q[:, :1]
-    return torch.from_numpy(base), torch.from_numpy(response.reshape(draws, k, -1)), torch.full((draws,), 4.0 * k)
+    return (
+        torch.from_numpy(base),
+        torch.from_numpy(response.reshape(draws, k, -1)),
+        torch.full((draws,), 4.0 * k),
+    )
 
 
 def spends(
-    n: int, total: float, upper: float = np.inf, extra: list[tuple[str, list[float], float]] | None = None
+    n: int,
+    total: float,
+    upper: float = np.inf,
+    extra: list[tuple[str, list[float], float]] | None = None,
 ) -> Spends:
     rows = [("total", [1.0] * n, total), *(extra or [])]
     return Spends(
@@ -76,7 +85,11 @@ def test_mean_and_variance_of_a_plan_as_simulated():
 
 def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
     law = SumLaw.of_draws(*made(4, 5))
-    for risk, aversion in ((None, 0.0), (safest_plan(law, spends(20, 40.0)).sd * 1.02, 0.0), (None, 0.05)):
+    for risk, aversion in (
+        (None, 0.0),
+        (safest_plan(law, spends(20, 40.0)).sd * 1.02, 0.0),
+        (None, 0.05),
+    ):
         plan = best_plan(law, spends(20, 40.0, 3.0), risk, aversion)
         assert plan.u.sum() == pytest.approx(40.0, abs=1e-8) or risk is not None
         assert plan.u.min() >= 0
@@ -110,7 +123,9 @@ def test_side_constraints_bind():
 def test_channels_that_do_harm_get_nothing():
     law = SumLaw(np.zeros(2), np.array([[-1.0, 2.0], [-2.0, 1.0]]), np.ones(2))
     assert best_plan(law, spends(2, 5.0)).u == pytest.approx([0.0, 5.0])
-    assert best_plan(SumLaw(law.a, -np.abs(law.r), law.v), spends(2, 5.0)).u == pytest.approx([0.0, 0.0])
+    assert best_plan(SumLaw(law.a, -np.abs(law.r), law.v), spends(2, 5.0)).u == pytest.approx(
+        [0.0, 0.0]
+    )
 
 
 def test_the_frontier_rises_and_nothing_on_it_is_beaten():
@@ -159,10 +174,19 @@ def test_strategies_are_filtered_by_name():
 def test_a_strategy_is_kept_beaten_or_out():
     law = SumLaw(np.zeros(2), np.array([[1.0, 1.2], [1.0, 2.8]]), np.ones(2))
     within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 16.0)])
-    offered = {"safe": [8.0, 0.0], "bold": [0.0, 10.0], "poor": [1.0, 6.0], "dear": [8.0, 4.0], "dirty": [9.0, 0.0]}
+    offered = {
+        "safe": [8.0, 0.0],
+        "bold": [0.0, 10.0],
+        "poor": [1.0, 6.0],
+        "dear": [8.0, 4.0],
+        "dirty": [9.0, 0.0],
+    }
     found = judge(law, within, {name: np.array(u) for name, u in offered.items()}, None)
     assert [choice.verdict for choice in found] == [
         "kept", "kept", "kept", "breaks total", "breaks limits.co2"
     ]  # fmt: skip
-    assert judge(law, within, {"a": np.array([4.0, 0.0]), "b": np.array([8.0, 0.0])}, None)[0].verdict == "beaten by b"
+    assert (
+        judge(law, within, {"a": np.array([4.0, 0.0]), "b": np.array([8.0, 0.0])}, None)[0].verdict
+        == "beaten by b"
+    )
     assert judge(law, within, {"bold": np.array([0.0, 10.0])}, 5.0)[0].verdict == "breaks risk"

@@ -24,10 +24,14 @@ def test_the_same_bits(p, upper):
     y = X.sum(1) / 3 + torch.randn(C, n, generator=g, dtype=torch.float64)
     A, b, c = (X.T @ X).expand(C, p, p), y @ X, y.square().sum(1)
     pi = torch.tensor([0.5, 1.0, 0.0, 0.2, 0.9, 0.5], dtype=torch.float64)[:p]
-    prior = SpikeSlab(pi, 0.05 * (X.T @ X) / n + 0.05 * torch.eye(p, dtype=torch.float64), 5.0, 3.0, upper)
+    prior = SpikeSlab(
+        pi, 0.05 * (X.T @ X) / n + 0.05 * torch.eye(p, dtype=torch.float64), 5.0, 3.0, upper
+    )
     gamma = pi.expand(C, p) > 0.4
     for _ in range(12):
         numbers = spike_slab.numbers(prior, n, C, g)
-        one, two = (draw(prior, A, b, c, n, gamma, numbers) for draw in (spike_slab.draw, compiled.draw))
+        one, two = (
+            draw(prior, A, b, c, n, gamma, numbers) for draw in (spike_slab.draw, compiled.draw)
+        )
         assert all(torch.equal(x, z) for x, z in zip(one, two, strict=True))
         gamma = one[0]

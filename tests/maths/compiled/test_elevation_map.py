@@ -17,7 +17,11 @@ MAPS = ("as_released", "as_printed", "matlab")
 def literal(a: float, b: float, dem: str) -> float:
     """DEM(a, b) of D.3.4, with the slips of print and of the released code."""
     q = 3 / 2.96e4
-    alpha, omega, psi = (300, 80, 60, 40, 20, 10), (5, 10, 20, 30, 80, 150), (4, 10, 20, 40, 90, 150)
+    alpha, omega, psi = (
+        (300, 80, 60, 40, 20, 10),
+        (5, 10, 20, 30, 80, 150),
+        (4, 10, 20, 40, 90, 150),
+    )
     c, d = q * a, q * b
     third = -((c + 1) ** 2) - d**2 if dem == "matlab" else -((c + 1) ** 2) + d**2
     peaks = 200 * (
@@ -26,7 +30,10 @@ def literal(a: float, b: float, dem: str) -> float:
         - math.exp(third) / 3
     )
     second = a if dem == "as_released" else b
-    hills = (al * math.sin(o * q * a) * math.cos(p * q * second) for al, o, p in zip(alpha, omega, psi, strict=True))
+    hills = (
+        al * math.sin(o * q * a) * math.cos(p * q * second)
+        for al, o, p in zip(alpha, omega, psi, strict=True)
+    )
     return peaks + sum(hills)
 
 

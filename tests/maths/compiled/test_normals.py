@@ -51,7 +51,13 @@ def test_law_is_standard_normal_and_calls_are_independent():
     for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
         assert abs((z**power).mean() - moment) < 4.5 * math.sqrt(variance / n), power
     halves = z[: n // 2], z[n // 2 :]  # cosines and sines of the same pairs
-    for a, b in ((z, later), (z[1:], z[:-1]), (z[2:], z[:-2]), halves, (halves[0] ** 2, halves[1] ** 2)):
+    for a, b in (
+        (z, later),
+        (z[1:], z[:-1]),
+        (z[2:], z[:-2]),
+        halves,
+        (halves[0] ** 2, halves[1] ** 2),
+    ):
         assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(len(a))
     assert np.mean(np.abs(z) > 4) == pytest.approx(2 * stats.norm.sf(4), rel=0.6)
 
@@ -60,7 +66,9 @@ def test_uniforms_are_the_hashed_counter():
     generator = torch.Generator().manual_seed(4)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
     u = uniforms((3, 5), generator.manual_seed(4))
-    expected = [(split_mix((seed + i * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53 for i in range(15)]
+    expected = [
+        (split_mix((seed + i * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53 for i in range(15)
+    ]
     assert u.flatten().tolist() == expected
     assert stats.kstest(uniforms((100_000,), generator).numpy(), "uniform").pvalue > 1e-3
 
@@ -75,7 +83,9 @@ def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():
 
 def test_functions_are_those_of_the_library():
     for v in np.linspace(-math.pi / 4, math.pi / 4, 101):
-        assert np.allclose(functions.sin_cos_4(v), (math.sin(4 * v), math.cos(4 * v)), rtol=0, atol=1e-12)
+        assert np.allclose(
+            functions.sin_cos_4(v), (math.sin(4 * v), math.cos(4 * v)), rtol=0, atol=1e-12
+        )
     for u in np.linspace(-40, 40, 101):
         assert np.allclose(functions.sin_cos(u), (math.sin(u), math.cos(u)), rtol=0, atol=1e-12)
     for value in (2.0**-53, 1e-9, 0.3, 0.9999, 1 - 2**-53, 1.0, 5.0):

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not inst
 def sparse_weights(r: int, n: int) -> torch.Tensor:
     """Some zero, the last ones among them, most nearly so."""
     g = torch.Generator().manual_seed(n)
-    w = torch.rand(r, n, generator=g, dtype=torch.float64) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
+    w = torch.rand(r, n, generator=g, dtype=torch.float64) ** 8 * (
+        torch.rand(r, n, generator=g) < 0.7
+    )
     w[:, 0] += 1e-3
     w[:, n - n // 10 :] = 0
     return w

@@ -17,7 +17,9 @@ LAWS = {
     "one value": lambda g, shape: np.full(shape, -3.0),
     "far from the origin": lambda g, shape: 1e6 + g.standard_normal(shape),
     "two heaps": lambda g, shape: g.standard_normal(shape) + 1e4 * (g.random(shape) < 0.03),
-    "infinite": lambda g, shape: np.where(g.random(shape) < 0.2, np.inf, 1.0) * g.choice([-1.0, 1.0], shape),
+    "infinite": lambda g, shape: (
+        np.where(g.random(shape) < 0.2, np.inf, 1.0) * g.choice([-1.0, 1.0], shape)
+    ),
 }
 
 

@@ -21,7 +21,9 @@ def test_weights_are_exponentials(dtype, spread):
     assert torch.allclose(sums[:, 0], z.exp().sum(1), rtol=1e-13, atol=0)
     assert torch.allclose(sums[:, 1], (2 * z).exp().sum(1), rtol=1e-13, atol=0)
     assert torch.allclose(sums[:, 2], log_w.double().logsumexp(1), rtol=1e-13, atol=1e-12)
-    assert torch.allclose(sums[:, 3], 1 / log_w.double().softmax(1).square().sum(1), rtol=1e-12, atol=0)
+    assert torch.allclose(
+        sums[:, 3], 1 / log_w.double().softmax(1).square().sum(1), rtol=1e-12, atol=0
+    )
 
 
 def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
@@ -49,4 +51,9 @@ def test_moments_are_those_of_weighted_particles(dtype, size):
     exact = (p * x.double()).sum(1)
     assert mean.dtype == dtype
     assert torch.allclose(mean.double(), exact, rtol=1e-7 if dtype == torch.float32 else 1e-14)
-    assert torch.allclose(variance.double(), (p * (x.double() - exact.unsqueeze(1)).square()).sum(1), rtol=1e-6, atol=0)
+    assert torch.allclose(
+        variance.double(),
+        (p * (x.double() - exact.unsqueeze(1)).square()).sum(1),
+        rtol=1e-6,
+        atol=0,
+    )

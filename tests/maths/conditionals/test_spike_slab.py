@@ -44,14 +44,25 @@ def log_marginal(model, prior, A, b, c):
     quad = b.numpy()[on] @ np.linalg.solve(lam, b.numpy()[on]) if on else 0.0
     S, a = prior.squares + float(c) - quad, (prior.df + N) / 2
     tail = math.log(special.gammaincc(a, S / 2 / prior.upper**2))
-    return log_prior + 0.5 * (np.linalg.slogdet(omega)[1] - np.linalg.slogdet(lam)[1]) - a * math.log(S) + tail
+    return (
+        log_prior
+        + 0.5 * (np.linalg.slogdet(omega)[1] - np.linalg.slogdet(lam)[1])
+        - a * math.log(S)
+        + tail
+    )
 
 
 def enumerated(prior, A, b, c):
     """Probabilities of all models, and of each the moments of β and σ²."""
     models = list(itertools.product([False, True], repeat=len(b)))
-    models = [m for m in models if all(0 < q < 1 or m[i] == (q == 1) for i, q in enumerate(prior.inclusion.tolist()))]
-    free = SpikeSlab(prior.inclusion.clamp(0.5, 0.5), prior.precision, prior.df, prior.squares, prior.upper)
+    models = [
+        m
+        for m in models
+        if all(0 < q < 1 or m[i] == (q == 1) for i, q in enumerate(prior.inclusion.tolist()))
+    ]
+    free = SpikeSlab(
+        prior.inclusion.clamp(0.5, 0.5), prior.precision, prior.df, prior.squares, prior.upper
+    )
     fixed = bool(((prior.inclusion == 0) | (prior.inclusion == 1)).any())
     logs = np.array([log_marginal(m, free if fixed else prior, A, b, c) for m in models])
     weights = np.exp(logs - special.logsumexp(logs))
@@ -77,12 +88,20 @@ def test_odds_of_every_flip_are_those_of_the_enumerated_models():
     rows = [m for m in itertools.product([False, True], repeat=p) if sum(m) % 3 == 1][::7]
     C, worst = len(rows), 0.0
     for k in range(p):
-        M = torch.cat([torch.cat([A + known.precision, b[:, None]], 1), torch.cat([b, c[None] + SQUARES])[None]])
+        M = torch.cat(
+            [
+                torch.cat([A + known.precision, b[:, None]], 1),
+                torch.cat([b, c[None] + SQUARES])[None],
+            ]
+        )
         M, E = M.expand(C, -1, -1), known.precision.expand(C, -1, -1)
         gamma, nowhere = torch.tensor(rows), torch.zeros(C, dtype=torch.bool)
         for j in range(p):
             at = torch.full((C,), j)
-            M, E = spike_slab.swept(M, at, nowhere, gamma[:, j]), spike_slab.swept(E, at, nowhere, gamma[:, j])
+            M, E = (
+                spike_slab.swept(M, at, nowhere, gamma[:, j]),
+                spike_slab.swept(E, at, nowhere, gamma[:, j]),
+            )
         found = spike_slab.log_odds(M, E, torch.full((C,), k), gamma[:, k], logit, known.shape(N))
         for row, odds in zip(rows, found.tolist(), strict=True):
             on, off = ((*row[:k], inside, *row[k + 1 :]) for inside in (True, False))
@@ -93,7 +112,11 @@ def test_odds_of_every_flip_are_those_of_the_enumerated_models():
 
 def test_a_sweep_undone_is_none():
     A = data(5)[0][None]
-    k, yes, no = torch.tensor([3]), torch.ones(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool)
+    k, yes, no = (
+        torch.tensor([3]),
+        torch.ones(1, dtype=torch.bool),
+        torch.zeros(1, dtype=torch.bool),
+    )
     inside = spike_slab.swept(A, k, no, yes)
     assert torch.allclose(spike_slab.swept(inside, k, yes, yes), A, rtol=0, atol=1e-12)
     assert torch.equal(spike_slab.swept(A, k, no, no), A)
@@ -106,7 +129,9 @@ def chains(known, A, b, c, C, scans, seed=1, burn_in=20):
     A, b, c = A.expand(C, p, p), b.expand(C, p), c.expand(C)
     kept = []
     for t in range(scans):
-        gamma, sigma, beta = spike_slab.draw(known, A, b, c, N, gamma, spike_slab.numbers(known, N, C, generator))
+        gamma, sigma, beta = spike_slab.draw(
+            known, A, b, c, N, gamma, spike_slab.numbers(known, N, C, generator)
+        )
         if t >= burn_in:
             kept.append((gamma, sigma, beta))
     return [torch.stack(rows, 1) for rows in zip(*kept, strict=True)]  # [C, scans, …]
@@ -129,7 +154,12 @@ def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
     assert float(sigma.max()) <= upper
     assert z_scores(gamma, weights @ inside) < 4
     pairs = (gamma.unsqueeze(-1) & gamma.unsqueeze(-2)).flatten(2)
-    assert z_scores(pairs, (weights @ np.einsum("mi,mj->mij", inside, inside).reshape(len(models), -1))) < 4
+    assert (
+        z_scores(
+            pairs, (weights @ np.einsum("mi,mj->mij", inside, inside).reshape(len(models), -1))
+        )
+        < 4
+    )
     assert z_scores(beta, weights @ means) < 4
     assert z_scores(beta.square(), weights @ seconds) < 4
     assert z_scores(sigma.square(), weights @ variances) < 4
@@ -148,8 +178,16 @@ def test_certain_coefficients_are_in_and_impossible_ones_out():
 
 
 def test_without_columns_the_variance_is_drawn_alone():
-    known = SpikeSlab(torch.ones(0, dtype=torch.float64), torch.ones(0, 0, dtype=torch.float64), DF, SQUARES, math.inf)
+    known = SpikeSlab(
+        torch.ones(0, dtype=torch.float64),
+        torch.ones(0, 0, dtype=torch.float64),
+        DF,
+        SQUARES,
+        math.inf,
+    )
     nothing = torch.zeros(0, dtype=torch.float64)
-    _, sigma, beta = chains(known, nothing.diag(), nothing, torch.tensor(10.0, dtype=torch.float64), 400, 40)
+    _, sigma, beta = chains(
+        known, nothing.diag(), nothing, torch.tensor(10.0, dtype=torch.float64), 400, 40
+    )
     assert beta.shape == (400, 20, 0)
     assert z_scores(sigma.square(), (SQUARES + 10) / 2 / ((DF + N) / 2 - 1)) < 4

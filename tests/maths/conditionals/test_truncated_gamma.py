@@ -10,7 +10,12 @@ from scipy import special, stats
 from components.maths.compiled import loops
 from components.maths.conditionals import truncated_gamma
 from components.maths.conditionals.exact_root import root
-from components.maths.conditionals.truncated_gamma import deviations, gamma_beyond, gamma_of, variance_of
+from components.maths.conditionals.truncated_gamma import (
+    deviations,
+    gamma_beyond,
+    gamma_of,
+    variance_of,
+)
 
 
 def seeds(n):
@@ -30,7 +35,8 @@ def test_gamma_numbers_have_their_law(a):
 
 
 @pytest.mark.parametrize(
-    ("a", "c"), [(0.5, 0.2), (0.5, 4.0), (1.0, 3.0), (3.0, 1.0), (3.0, 9.0), (60.0, 62.0), (60.0, 110.0)]
+    ("a", "c"),
+    [(0.5, 0.2), (0.5, 4.0), (1.0, 3.0), (3.0, 1.0), (3.0, 9.0), (60.0, 62.0), (60.0, 110.0)],
 )
 def test_numbers_beyond_a_limit_have_theirs(a, c):
     with np.errstate(over="ignore"):
@@ -48,7 +54,8 @@ def test_variances_are_inverse_gamma_below_their_limit(upper):
     assert float(found.max()) <= upper
     assert stats.kstest((3 / found.square()).numpy(), law(4.0, 3 / upper**2)).pvalue > 1e-3
     kept = g >= 3 / upper**2
-    assert torch.equal(found[kept], root(torch.full_like(g, 3.0)[kept] / g[kept]))  # what already lies there stays
+    # what already lies there stays
+    assert torch.equal(found[kept], root(torch.full_like(g, 3.0)[kept] / g[kept]))
 
 
 @pytest.mark.skipif(not loops.available(), reason="numba is not installed")
@@ -59,6 +66,8 @@ def test_compiled_numbers_are_the_same():
     for part in truncated_gamma.compilable:
         register_jitable(part)
     compiled = njit(lambda g, a, half, upper: variance_of(g, a, half, upper))
-    g = torch._standard_gamma(torch.full((300,), 2.5, dtype=torch.float64), generator=torch.Generator().manual_seed(1))
+    g = torch._standard_gamma(
+        torch.full((300,), 2.5, dtype=torch.float64), generator=torch.Generator().manual_seed(1)
+    )
     with np.errstate(over="ignore"):
         assert all(compiled(x, 2.5, 5.0, 1.1) == variance_of(x, 2.5, 5.0, 1.1) for x in g.tolist())

@@ -56,7 +56,9 @@ def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
 
 def test_counts_are_the_expected_number_rounded_up_or_down_and_add_up():
     w = weights(50, 200, spread=3)
-    counts = systematic_counts(w, torch.rand(50, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    counts = systematic_counts(
+        w, torch.rand(50, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    )
     expected = 200 * w
     assert (counts.sum(1) == 200).all()
     assert (counts >= torch.floor(expected - 1e-9)).all()
@@ -124,18 +126,24 @@ def test_counts_have_the_covariances_of_their_schemes():
     apart = torch.cov(seen["ssp"].T).triu(1)
     assert float(apart.max()) < 0.005
     assert float(apart.sum()) < -0.3
-    for scheme in ("residual", "stratified", "systematic", "ssp"):  # each is better than independent draws
+    # each is better than independent draws
+    for scheme in ("residual", "stratified", "systematic", "ssp"):
         assert seen[scheme].var(0).sum() < 0.6 * seen["multinomial"].var(0).sum()
 
 
 def test_stratified_counts_are_those_of_the_literal_strata():
-    w, u = weights(4, 11), torch.rand(4, 11, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    w, u = (
+        weights(4, 11),
+        torch.rand(4, 11, generator=torch.Generator().manual_seed(3), dtype=torch.float64),
+    )
     fast = stratified_counts(w, u)
     for r in range(4):
         edges = [0.0, *np.cumsum(w[r].numpy())]
         edges[-1] = 1.0
         points = [(float(u[r, i]) + i) / 11 for i in range(11)]
-        assert fast[r].tolist() == [sum(low <= p < high for p in points) for low, high in pairwise(edges)]
+        assert fast[r].tolist() == [
+            sum(low <= p < high for p in points) for low, high in pairwise(edges)
+        ]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -153,7 +161,9 @@ def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_place
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scheme_adds_up_with_many_particles_in_float32(scheme):
-    counts = offspring(scheme, weights(2, 100_000, spread=2).float(), torch.Generator().manual_seed(0))
+    counts = offspring(
+        scheme, weights(2, 100_000, spread=2).float(), torch.Generator().manual_seed(0)
+    )
     assert counts.sum(1).tolist() == [100_000, 100_000]
     assert (counts >= 0).all()
 
@@ -165,7 +175,9 @@ def test_effective_sample_size_of_equal_and_of_single_weights():
 
 def test_quantiles_are_numpys():
     x = torch.randn(3, 41, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for p, q in zip((0.0, 0.05, 0.5, 0.95, 1.0), quantiles(x, (0.0, 0.05, 0.5, 0.95, 1.0)), strict=True):
+    for p, q in zip(
+        (0.0, 0.05, 0.5, 0.95, 1.0), quantiles(x, (0.0, 0.05, 0.5, 0.95, 1.0)), strict=True
+    ):
         np.testing.assert_allclose(q.numpy(), np.quantile(x.numpy(), p, axis=1), rtol=1e-13)
 
 
@@ -181,13 +193,23 @@ def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
     )  # the sample of every fifth is not like the rest
     rough = plain.clone()
     rough[0, :30], rough[1, ::7] = math.inf, -math.inf
-    for x in (plain, clumped, waves, -waves, torch.ones_like(plain), rough, plain.round(decimals=1)):
+    for x in (
+        plain,
+        clumped,
+        waves,
+        -waves,
+        torch.ones_like(plain),
+        rough,
+        plain.round(decimals=1),
+    ):
         for p in (0.05, 0.95, 0.0, 1.0):
             (alone,) = quantiles(x, (p,))
             with_other = quantiles(x, (p, 1 - p))[0]
             place = p * (n - 1)
             ordered = np.sort(x.numpy(), axis=1)
             low, high = ordered[:, math.floor(place)], ordered[:, min(math.floor(place) + 1, n - 1)]
-            exact = torch.lerp(torch.from_numpy(low), torch.from_numpy(high), place - math.floor(place))
+            exact = torch.lerp(
+                torch.from_numpy(low), torch.from_numpy(high), place - math.floor(place)
+            )
             for got in (alone, with_other):
                 torch.testing.assert_close(got, exact, rtol=0, atol=0, equal_nan=True)

@@ -7,7 +7,13 @@ import torch
 
 from components.maths.compiled import loops
 from components.maths.compiled import simulation_smoother as compiled
-from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order, simulate_states
+from components.maths.series.simulation_smoother import (
+    Sparse,
+    StateLayout,
+    StateNumbers,
+    in_order,
+    simulate_states,
+)
 from tests.structural_series import F64, block, joint, model, problem, some_theta
 
 SUMS = {
@@ -26,7 +32,9 @@ def parts(name, missing=(3, 4, 11), times=12):
     design = built.design(whole.series)
     system = built.system(some_theta(built), design)
     noisy = tuple(i for i in range(system.W.shape[1]) if float(system.W[0, i]) > 0)
-    layout = StateLayout(design.seen, design.F, system.mean, system.sd, Sparse.of((system.G != 0).any(0)), noisy)
+    layout = StateLayout(
+        design.seen, design.F, system.mean, system.sd, Sparse.of((system.G != 0).any(0)), noisy
+    )
     return layout, design, system, system.W.sqrt()[:, list(noisy)], system.noise.sqrt()
 
 
@@ -60,7 +68,9 @@ def test_a_draw_has_the_mean_and_covariance_of_the_states_given_y(name):
         exact = mean.flatten() + gain @ (design.y - law.mean)[seen]
         assert torch.allclose(alpha[0].flatten(), exact, rtol=1e-9, atol=1e-9)
         J = (alpha[1:] - alpha[0]).flatten(1)
-        assert torch.allclose(J.T @ J, C.reshape(n * d, n * d) - gain @ both.T, rtol=1e-8, atol=1e-9)
+        assert torch.allclose(
+            J.T @ J, C.reshape(n * d, n * d) - gain @ both.T, rtol=1e-8, atol=1e-9
+        )
 
 
 @pytest.mark.skipif(not loops.available(), reason="numba is not installed")

@@ -16,7 +16,13 @@ SETS = 2
 def case():
     """A system with singular noises, a static state and a stock; its data, and the exact posterior of its states."""
     data = problem(times=14, missing=MISSING)
-    built = model("semilocal_trend", block("seasonal", period=3), "nerlove_arrow", "dynamic_regression", of=data)
+    built = model(
+        "semilocal_trend",
+        block("seasonal", period=3),
+        "nerlove_arrow",
+        "dynamic_regression",
+        of=data,
+    )
     design = built.design(data.series)
     system = built.system(some_theta(built, SETS), design)
     exact = []

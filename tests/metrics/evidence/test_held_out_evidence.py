@@ -53,7 +53,8 @@ def test_curvatures_are_no_less_than_those_of_the_prior():
     hessian = torch.diag(torch.tensor([-4.0, 0.5, -0.2], dtype=torch.float64))[None]
     curvature, directions = proposal.bent(hessian)
     torch.testing.assert_close(
-        directions @ (curvature[..., None] * directions.mT), torch.diag(torch.tensor([4.0, 1, 1]).double())[None]
+        directions @ (curvature[..., None] * directions.mT),
+        torch.diag(torch.tensor([4.0, 1, 1]).double())[None],
     )
 
 
@@ -71,7 +72,12 @@ def test_a_fit_climbs_a_target_that_is_not_normal():
 
 def binary() -> Unlabelled:
     problem = real_rows(n=N)
-    return Unlabelled("b", "binary", *(Rows((r.x > 0.5).double(), 1.0) for r in (problem.train, problem.test)), None)
+    return Unlabelled(
+        "b",
+        "binary",
+        *(Rows((r.x > 0.5).double(), 1.0) for r in (problem.train, problem.test)),
+        None,
+    )
 
 
 def test_row_gaussians_are_those_of_torch():
@@ -93,7 +99,9 @@ def test_importance_weights_are_unbiased_for_few_samples_of_a_wrong_guide(proble
         m, s = module.encode(problem.test)
     m, s = m + 0.5, 0.6 * s
     many = Rows(problem.test.x.repeat(400, 1), 1.0)
-    w = proposal.log_weights(target_of(module, many), m.repeat(400, 1), s.repeat(400, 1), samples, rng.noise)
+    w = proposal.log_weights(
+        target_of(module, many), m.repeat(400, 1), s.repeat(400, 1), samples, rng.noise
+    )
     means = log_mean_exp(w).view(400, N)  # of S weights, shares drawn exactly
     assert abs(z_of(means, exact)) < 4
 
@@ -108,7 +116,9 @@ def test_log_weights_are_a_literal_sum(problem):
     counts, parts = [28, 10, 2], proposal.components(target, m, s)
     laws = [normal(part.mean, part.factor @ part.factor.mT) for part in parts]
     torch.testing.assert_close(laws[1].covariance_matrix, (1.44 * s.square()).diag_embed())
-    torch.testing.assert_close(laws[2].log_prob(m), normal(torch.zeros(2).double(), torch.eye(2).double()).log_prob(m))
+    torch.testing.assert_close(
+        laws[2].log_prob(m), normal(torch.zeros(2).double(), torch.eye(2).double()).log_prob(m)
+    )
     noise = torch.randn(40, N, 2, generator=Streams(3).noise, dtype=torch.float64)
     own = zip(parts, noise.split(counts), strict=True)
     z = torch.cat([part.apply_noise(some) for part, some in own])
@@ -136,14 +146,19 @@ def test_annealed_weights_are_unbiased_whatever_the_schedule(temperatures):
     rows = Rows(up.bias.detach() + 0.5 * noise, 1.0)
     exact = log_evidence(module, rows.x)
     like = torch.zeros(4, 2, dtype=torch.float64)
-    w, _ = annealed.annealed_log_weights(target_of(module, rows), like, temperatures, 4_000, Streams(0).noise)
+    w, _ = annealed.annealed_log_weights(
+        target_of(module, rows), like, temperatures, 4_000, Streams(0).noise
+    )
     assert float((w - exact).exp().std()) > 0.15, "a test of something"
     assert abs(z_of(w, exact)) < 4
 
 
 def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
     """They depend on nothing that it draws: given them and its noise, the weights are those of one run of fixed steps."""
-    target, like = target_of(ppca(problem, exact_guide=True), problem.test), torch.zeros(N, 2, dtype=torch.float64)
+    target, like = (
+        target_of(ppca(problem, exact_guide=True), problem.test),
+        torch.zeros(N, 2, dtype=torch.float64),
+    )
     g, betas = Streams(0).noise, annealed.schedule(5)
     _, sizes, rates = annealed.anneal(target, like, 2, betas, None, g)
     for t in range(4):
@@ -158,7 +173,11 @@ def test_many_temperatures_find_the_likelihood(problem):
     module = ppca(problem, exact_guide=False)
     exact = log_evidence(module, problem.test.x)
     w, rate = annealed.annealed_log_weights(
-        target_of(module, problem.test), torch.zeros(N, 2, dtype=torch.float64), 60, 200, Streams(0).noise
+        target_of(module, problem.test),
+        torch.zeros(N, 2, dtype=torch.float64),
+        60,
+        200,
+        Streams(0).noise,
     )
     torch.testing.assert_close(log_mean_exp(w), exact, rtol=0, atol=0.15)
     assert float((log_mean_exp(w) - exact).mean().abs()) < 0.04
@@ -177,7 +196,9 @@ def test_a_transition_leaves_its_target_in_place():
     z = sd * torch.randn(200_000, 1, 1, generator=g, dtype=torch.float64)
     eps = torch.full((1,), 1.7 * sd, dtype=torch.float64)
     for _ in range(3):
-        z, there, rate = transition(partial(annealed.with_slope, target, beta), z, eps[:, None], 10, g)
+        z, there, rate = transition(
+            partial(annealed.with_slope, target, beta), z, eps[:, None], 10, g
+        )
     torch.testing.assert_close(there, target(z))
     assert float(rate.mean()) < 0.9
     assert float(z.mean()) == pytest.approx(0, abs=4 * sd / 200_000**0.5)
@@ -186,9 +207,19 @@ def test_a_transition_leaves_its_target_in_place():
 
 # ---- scores ------------------------------------------------------------------------------------------------------------
 def scored(problem, module, **keys):
-    given = {"proposal": "laplace", "importance_samples": 200, "ais_temperatures": 0, "ais_chains": 16, "ais_rows": 7}
+    given = {
+        "proposal": "laplace",
+        "importance_samples": 200,
+        "ais_temperatures": 0,
+        "ais_chains": 16,
+        "ais_rows": 7,
+    }
     evidence = LatentEvidence(**(given | keys))
-    problem.evidence, problem.importance_samples, problem.evaluation_chunk = evidence, evidence.importance_samples, 10
+    problem.evidence, problem.importance_samples, problem.evaluation_chunk = (
+        evidence,
+        evidence.importance_samples,
+        10,
+    )
     return problem.score(LatentPosterior(module), Streams(0))
 
 
@@ -205,7 +236,9 @@ def test_scores_do_not_depend_on_the_guide(problem):
     by_guide = scored(problem, wrong_guide, proposal="guide")
     assert by_guide.keys() == {"nelbo", "nll_bound"}
     problem.evidence = None
-    assert problem.score(LatentPosterior(wrong_guide), Streams(0)) == by_guide, "as before there was a choice"
+    assert problem.score(LatentPosterior(wrong_guide), Streams(0)) == by_guide, (
+        "as before there was a choice"
+    )
 
 
 def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
@@ -214,7 +247,9 @@ def test_annealing_is_of_the_first_rows_and_compared_on_them(problem):
     exact = log_evidence(module, problem.test.x)[:13]
     assert found["nll_ais"] == pytest.approx(-float(exact.mean()), abs=0.08)
     assert found["ais_gain"] == pytest.approx(0, abs=0.08)
-    alone = scored(problem, module, proposal="guide", ais_temperatures=40, ais_chains=64, ais_rows=13)
+    alone = scored(
+        problem, module, proposal="guide", ais_temperatures=40, ais_chains=64, ais_rows=13
+    )
     assert alone["nll_ais"] == found["nll_ais"]
     assert "ais_gain" not in alone
 
@@ -241,8 +276,20 @@ def test_intensities_outside_0_and_1_are_refused(value):
 
 
 def test_a_run_of_an_auto_encoder_on_drawn_digits_is_scored():
-    problem, rng = load("images", binarised="static", n_train=60, n_test=6, proposal="laplace", ais_temperatures=5)
-    module = component("model", "vae", latent_dim=2, widths=[8], guide="separate", scale="softplus").build(problem, rng)
+    problem, rng = load(
+        "images", binarised="static", n_train=60, n_test=6, proposal="laplace", ais_temperatures=5
+    )
+    module = component(
+        "model", "vae", latent_dim=2, widths=[8], guide="separate", scale="softplus"
+    ).build(problem, rng)
     found = problem.score(LatentPosterior(module), rng)
-    assert found.keys() == {"nelbo", "nll_bound", "weight_ess", "pareto_k", "nll_ais", "ais_acceptance", "ais_gain"}
+    assert found.keys() == {
+        "nelbo",
+        "nll_bound",
+        "weight_ess",
+        "pareto_k",
+        "nll_ais",
+        "ais_acceptance",
+        "ais_gain",
+    }
     assert all(math.isfinite(v) for v in found.values())

@@ -23,7 +23,9 @@ def problem():
     x = torch.randn(N, D, generator=g, dtype=torch.float64)
     task = torch.arange(N) % T
     y = torch.full((N, T), math.nan, dtype=torch.float64)
-    y[torch.arange(N), task] = torch.sin(x.sum(1)) + 0.1 * torch.randn(N, generator=g, dtype=torch.float64)
+    y[torch.arange(N), task] = torch.sin(x.sum(1)) + 0.1 * torch.randn(
+        N, generator=g, dtype=torch.float64
+    )
     train = Batch(x, y, ~y.isnan(), 1.0)
     test = Batch(x[:5], y[:5].nan_to_num(), torch.ones(5, T, dtype=torch.bool), 1.0)
     return Supervised("toy", "real", train, test, None, task_names=["a", "b", "c"])
@@ -44,21 +46,30 @@ def literal_features(module, x, eps):
     inner = module.inner
     Z, ell = inner.inducing, inner.log_lengthscale.exp().tolist()
     M = Z.shape[0]
-    K = torch.tensor([[matern52(a, b, ell) for b in Z.tolist()] for a in Z.tolist()], dtype=torch.float64)
+    K = torch.tensor(
+        [[matern52(a, b, ell) for b in Z.tolist()] for a in Z.tolist()], dtype=torch.float64
+    )
     L = torch.linalg.cholesky(K + inner.jitter * torch.eye(M, dtype=torch.float64))
     out = []
     for row in x.tolist():
         kappa = torch.tensor([matern52(z, row, ell) for z in Z.tolist()], dtype=torch.float64)
         A = torch.linalg.solve(L, kappa)
         v = inner.q_mean + inner.log_q_scale.exp() * eps
-        out.append([m + math.exp(0.5 * inner.log_variance) * float(A @ v_i) for m, v_i in zip(row, v, strict=True)])
+        out.append(
+            [
+                m + math.exp(0.5 * inner.log_variance) * float(A @ v_i)
+                for m, v_i in zip(row, v, strict=True)
+            ]
+        )
     return torch.tensor(out, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("top", ["independent", "coregionalised"])
 def test_bound_is_its_equation(problem, top):
     """ELBO = S⁻¹ Σ_s log N(y | 0, K(Λ_s) + Σ) − KL[q(v) ‖ N(0, I)], without a hyper-prior."""
-    module = build(problem, top=top, n_inducing=6, hyperprior=None, top_lengthscale=2.0, inner_q_mean=0.3)
+    module = build(
+        problem, top=top, n_inducing=6, hyperprior=None, top_lengthscale=2.0, inner_q_mean=0.3
+    )
     noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(1))
     terms = module.elbo(problem.train, noise)
     covariance, total = module.top.covariance, 0.0
@@ -72,11 +83,19 @@ def test_bound_is_its_equation(problem, top):
             for j in range(N):
                 t, s = int(task[i]), int(task[j])
                 if top == "coregionalised":
-                    K[i, j] = float(covariance.coregionalisation[t, s]) * matern52(features[i], features[j], ell[0])
+                    K[i, j] = float(covariance.coregionalisation[t, s]) * matern52(
+                        features[i], features[j], ell[0]
+                    )
                 elif t == s:
-                    K[i, j] = float(covariance.log_variance[t].exp()) * matern52(features[i], features[j], ell[t])
+                    K[i, j] = float(covariance.log_variance[t].exp()) * matern52(
+                        features[i], features[j], ell[t]
+                    )
         K += torch.diag(module.top.likelihood.noise_variance[task].detach() + module.top.jitter)
-        total += torch.distributions.MultivariateNormal(torch.zeros(N, dtype=torch.float64), K).log_prob(y).item()
+        total += (
+            torch.distributions.MultivariateNormal(torch.zeros(N, dtype=torch.float64), K)
+            .log_prob(y)
+            .item()
+        )
     mean, sd = module.inner.q_mean, module.inner.log_q_scale.exp()
     prior, q = torch.distributions.Normal(0.0, 1.0), torch.distributions.Normal(mean, sd)
     kl = torch.distributions.kl_divergence(q, prior).sum().item()
@@ -89,7 +108,13 @@ def test_bound_is_its_equation(problem, top):
 def test_without_a_warp_it_is_the_shallow_gp(problem, top, shallow):
     """Inner variance → 0 under an identity mean: the bound is the log marginal likelihood of the exact GP."""
     deep = build(
-        problem, top=top, n_inducing=6, inner_variance=1e-14, top_variance=4.0, top_lengthscale=2.0, jitter=1e-8
+        problem,
+        top=top,
+        n_inducing=6,
+        inner_variance=1e-14,
+        top_variance=4.0,
+        top_lengthscale=2.0,
+        jitter=1e-8,
     )
     changes = {"lengthscale": 2.0, "variance": 4.0, "hyperprior": 0.7, "jitter": 1e-8}
     flat = build(problem, shallow, **changes)
@@ -101,7 +126,10 @@ def test_without_a_warp_it_is_the_shallow_gp(problem, top, shallow):
         expected["log_likelihood"].item(), abs=1e-5
     )
     x = torch.randn(7, D, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    ours, theirs = deep.sample_predictive(x, 3, torch.Generator()), flat.sample_predictive(x, 1, torch.Generator())
+    ours, theirs = (
+        deep.sample_predictive(x, 3, torch.Generator()),
+        flat.sample_predictive(x, 1, torch.Generator()),
+    )
     assert torch.allclose(ours.mean, theirs.mean, atol=1e-5)
     assert torch.allclose(ours.variance, theirs.variance, atol=1e-5)
 
@@ -118,7 +146,9 @@ def test_a_draw_is_one_function(problem):
 def test_kl_of_the_wrong_sign_would_be_seen(problem):
     """Training lowers the KL of functions that the labels do not ask for; with its sign flipped it would grow."""
     module = build(problem, n_inducing=6, inner_q_mean=2.0)
-    start = module.elbo(problem.train, module.draw_noise(None, 1, torch.Generator().manual_seed(0)))["kl"].item()
+    start = module.elbo(
+        problem.train, module.draw_noise(None, 1, torch.Generator().manual_seed(0))
+    )["kl"].item()
     optimizer = torch.optim.Adam(module.parameters(), lr=0.05)
     generator = torch.Generator().manual_seed(0)
     for _ in range(60):
@@ -142,4 +172,6 @@ def test_gradients(problem):
             flat[0] = shifted
             ends.append(module.elbo(problem.train, noise)["elbo"].item())
         flat[0] = value
-        assert p.grad.view(-1)[0].item() == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-4, abs=1e-5), name
+        assert p.grad.view(-1)[0].item() == pytest.approx(
+            (ends[0] - ends[1]) / (2 * h), rel=1e-4, abs=1e-5
+        ), name

@@ -170,7 +170,9 @@ def test_the_kl_is_that_of_every_process_of_both_layers():
     for layer in (module.inner, module.top):
         for m, C in zip(layer.q_mean, layer.q_tril, strict=True):
             law = torch.distributions.MultivariateNormal(m, C @ C.T)
-            prior = torch.distributions.MultivariateNormal(torch.zeros_like(m), torch.eye(len(m), dtype=F64))
+            prior = torch.distributions.MultivariateNormal(
+                torch.zeros_like(m), torch.eye(len(m), dtype=F64)
+            )
             total = total + torch.distributions.kl_divergence(law, prior)
     assert torch.allclose(module.kl(), total)
 
@@ -223,9 +225,13 @@ def test_curvature_in_the_noise_can_be_had():
 
     noise = noise_of(module, batch, 1).requires_grad_()
     direction = torch.randn(noise.shape, generator=torch.Generator().manual_seed(5), dtype=F64)
-    weights = torch.randn(len(gradient(noise)), generator=torch.Generator().manual_seed(6), dtype=F64)
+    weights = torch.randn(
+        len(gradient(noise)), generator=torch.Generator().manual_seed(6), dtype=F64
+    )
     (slope,) = torch.autograd.grad(gradient(noise) @ weights, noise)
-    there, back = (float((gradient(noise.detach() + h * direction) @ weights).detach()) for h in (1e-5, -1e-5))
+    there, back = (
+        float((gradient(noise.detach() + h * direction) @ weights).detach()) for h in (1e-5, -1e-5)
+    )
     assert float((slope * direction).sum()) == pytest.approx((there - back) / 2e-5, rel=1e-6)
 
 
@@ -236,9 +242,13 @@ def test_predictions_integrate_the_top_and_keep_the_noise():
     x = data.train.x[:2]
     found = module.sample_predictive(x, 4000, torch.Generator().manual_seed(0))
     assert found.mu.shape == found.v.shape == (4000, 2, 1)
-    noise = torch.randn(4000, 2, module.noise_dim, generator=torch.Generator().manual_seed(9), dtype=F64)
+    noise = torch.randn(
+        4000, 2, module.noise_dim, generator=torch.Generator().manual_seed(9), dtype=F64
+    )
     mean, variance = module.top_moments(x, noise)
-    y = mean + (variance + 0.01).sqrt() * torch.randn(4000, 2, generator=torch.Generator().manual_seed(8), dtype=F64)
+    y = mean + (variance + 0.01).sqrt() * torch.randn(
+        4000, 2, generator=torch.Generator().manual_seed(8), dtype=F64
+    )
     error = y.std(0) / 4000**0.5
     assert ((found.mean[:, 0] - y.mean(0)).abs() < 5 * error).all()
     assert torch.allclose(found.variance[:, 0], y.var(0), rtol=0.15)

@@ -50,14 +50,24 @@ def dense_kl(layer) -> float:
     """Σ KL[q(u) ‖ p(u)] over the layer's processes, unwhitened: the last three sums of eq. (3.12)."""
     total = 0.0
     for group in range(layer.q_mean.shape[0]):
-        Z, length, s2 = layer.inducing[group], layer.log_lengthscale[group].exp(), layer.log_variance[group].exp()
-        K = kernel(Z, Z, length, s2, layer.shape) + s2 * layer.jitter * torch.eye(len(Z), dtype=Z.dtype)
+        Z, length, s2 = (
+            layer.inducing[group],
+            layer.log_lengthscale[group].exp(),
+            layer.log_variance[group].exp(),
+        )
+        K = kernel(Z, Z, length, s2, layer.shape) + s2 * layer.jitter * torch.eye(
+            len(Z), dtype=Z.dtype
+        )
         L = torch.linalg.cholesky(K)
         for q in range(layer.n_outputs):
             m, C = L @ layer.q_mean[group, q], L @ layer.q_tril[group, q]
             S = C @ C.T
             posterior = MultivariateNormal(m, covariance_matrix=0.5 * (S + S.T))
-            total += float(kl_divergence(posterior, MultivariateNormal(torch.zeros_like(m), covariance_matrix=K)))
+            total += float(
+                kl_divergence(
+                    posterior, MultivariateNormal(torch.zeros_like(m), covariance_matrix=K)
+                )
+            )
     return total
 
 
@@ -93,7 +103,9 @@ def literal_bound(module: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> float:
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp"])
-@pytest.mark.parametrize("changes", [{}, {"inner_mean": "linear", "pass_inputs": True, "inner_ard": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"inner_mean": "linear", "pass_inputs": True, "inner_ard": True}]
+)
 def test_bound_is_equation_3_14(name, changes):
     problem = real(n=9, n_inputs=3)
     extra = {"specific_dim": 2} if name == "mmdgp" else {}
@@ -103,7 +115,9 @@ def test_bound_is_equation_3_14(name, changes):
     terms = module.elbo(batch, noise)
     literal = literal_bound(module, batch, noise)
     assert float(terms["elbo"].detach()) == pytest.approx(literal, rel=1e-7)
-    assert float((terms["log_likelihood"] - terms["kl"]).detach()) == pytest.approx(literal, rel=1e-7)
+    assert float((terms["log_likelihood"] - terms["kl"]).detach()) == pytest.approx(
+        literal, rel=1e-7
+    )
     # The check can fail: without one process's divergence the two differ by far more than rounding.
     assert abs(literal - float(terms["log_likelihood"].detach())) > 1e-3
 
@@ -116,8 +130,12 @@ def test_missing_labels_do_not_count(name):
     noise = module.draw_noise(batch, 3, torch.Generator().manual_seed(0))
     first = module.elbo(batch, noise)["elbo"]
     other = replace(batch, y=torch.where(batch.mask, batch.y, 1e6))
-    gradients = torch.autograd.grad(first, list(module.parameters()), retain_graph=True, allow_unused=True)
-    assert all(torch.isfinite(g).all() for g in gradients if g is not None), "NaN labels spoil no gradient"
+    gradients = torch.autograd.grad(
+        first, list(module.parameters()), retain_graph=True, allow_unused=True
+    )
+    assert all(torch.isfinite(g).all() for g in gradients if g is not None), (
+        "NaN labels spoil no gradient"
+    )
     assert torch.equal(module.elbo(other, noise)["elbo"], first)
     wrong = replace(batch, y=torch.where(batch.mask, batch.y + 1.0, batch.y))
     assert not torch.equal(module.elbo(wrong, noise)["elbo"], first)
@@ -136,7 +154,9 @@ def test_rows_without_any_label_do_not_count():
     )
     shared = torch.cat([noise.levels[0][0], torch.ones(2, 2, 2, dtype=batch.x.dtype)], 1)
     same = DGPNoise(Layout.of(longer.mask, batch.x.dtype), [[shared, noise.levels[0][1]]], None)
-    assert torch.allclose(module.elbo(longer, same)["elbo"], module.elbo(batch, noise)["elbo"], rtol=1e-12)
+    assert torch.allclose(
+        module.elbo(longer, same)["elbo"], module.elbo(batch, noise)["elbo"], rtol=1e-12
+    )
 
 
 def parts_of(batch: Batch, size: int) -> list[tuple[torch.Tensor, Batch]]:
@@ -151,11 +171,14 @@ def noise_of_rows(noise: DGPNoise, part: Batch, rows: torch.Tensor) -> DGPNoise:
     shared, specific = noise.levels[0]
     own = None
     if specific is not None:
-        by_label = specific.new_zeros(specific.shape[0], *part.mask.shape, specific.shape[-1])  # [S, b, T, J]
+        # [S, b, T, J]
+        by_label = specific.new_zeros(specific.shape[0], *part.mask.shape, specific.shape[-1])
         whole = noise.layout
         for t in range(whole.n_tasks):
             for b, row in enumerate(rows.tolist()):
-                places = [] if whole.rows is None else (whole.rows[t] == row) & (whole.weight[t] > 0)
+                places = (
+                    [] if whole.rows is None else (whole.rows[t] == row) & (whole.weight[t] > 0)
+                )
                 if part.mask[b, t]:
                     by_label[:, b, t] = specific[:, t, places][:, 0]
         own = torch.stack([by_label[:, layout.rows[t], t] for t in range(whole.n_tasks)], 1)
@@ -169,7 +192,10 @@ def test_minibatch_bounds_average_to_the_whole(name):
     module = perturbed(name, problem)
     noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(1))
     whole = module.elbo(problem.train, noise)["elbo"]
-    bounds = [module.elbo(part, noise_of_rows(noise, part, rows))["elbo"] for rows, part in parts_of(problem.train, 4)]
+    bounds = [
+        module.elbo(part, noise_of_rows(noise, part, rows))["elbo"]
+        for rows, part in parts_of(problem.train, 4)
+    ]
     assert torch.allclose(torch.stack(bounds).mean(), whole, rtol=1e-10)
     unscaled = [
         module.elbo(replace(part, scale=1.0), noise_of_rows(noise, part, rows))["elbo"]
@@ -188,7 +214,10 @@ def test_bound_is_unbiased_in_the_number_of_samples(name):
     def draws(S: int, repeats: int) -> torch.Tensor:
         with torch.no_grad():
             return torch.stack(
-                [module.elbo(problem.train, module.draw_noise(problem.train, S, g))["elbo"] for _ in range(repeats)]
+                [
+                    module.elbo(problem.train, module.draw_noise(problem.train, S, g))["elbo"]
+                    for _ in range(repeats)
+                ]
             )
 
     one, many = draws(1, 600), draws(20, 60)
@@ -202,7 +231,9 @@ def test_bound_is_unbiased_in_the_number_of_samples(name):
 @pytest.mark.parametrize("depth", [1, 2])
 def test_gradients_are_those_of_finite_differences(name, depth):
     problem = real(n=8)
-    module = perturbed(name, problem, depth=depth, inner_mean="linear", top_mean="linear", pass_inputs=True)
+    module = perturbed(
+        name, problem, depth=depth, inner_mean="linear", top_mean="linear", pass_inputs=True
+    )
     noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(0))
     module.elbo(problem.train, noise)["elbo"].backward()
     g = torch.Generator().manual_seed(9)
@@ -217,4 +248,6 @@ def test_gradients_are_those_of_finite_differences(name, depth):
         with torch.no_grad():
             p.add_(1e-5 * direction)
         slope = (values[0] - values[1]) / 2e-5
-        assert float((p.grad * direction).sum()) == pytest.approx(slope, rel=2e-4, abs=2e-4), parameter_name
+        assert float((p.grad * direction).sum()) == pytest.approx(slope, rel=2e-4, abs=2e-4), (
+            parameter_name
+        )

@@ -21,7 +21,9 @@ FAMILY = ["smdgp", "mmdgp", "cmdgp", "idgp"]
 
 
 def bound(module, batch: Batch, S: int = 2, seed: int = 0) -> torch.Tensor:
-    return module.elbo(batch, module.draw_noise(batch, S, torch.Generator().manual_seed(seed)))["elbo"]
+    return module.elbo(batch, module.draw_noise(batch, S, torch.Generator().manual_seed(seed)))[
+        "elbo"
+    ]
 
 
 def test_without_specific_processes_mmdgp_is_smdgp():
@@ -49,19 +51,27 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     module.elbo(batch, noise)["log_likelihood"].backward()
     G = module.layers()["specific 1"].inducing.grad
     alone = Batch(batch.x, batch.y, batch.mask & torch.tensor([True, False]), batch.scale)
-    other = module.noise_on(batch.x, Layout.of(alone.mask, batch.x.dtype), 2, torch.Generator().manual_seed(1))
+    other = module.noise_on(
+        batch.x, Layout.of(alone.mask, batch.x.dtype), 2, torch.Generator().manual_seed(1)
+    )
     module.zero_grad()
     module.elbo(alone, other)["log_likelihood"].backward()
     own = module.layers()["specific 1"].inducing.grad
     assert G[2:].abs().max() > 0
-    assert own[2:].abs().max() == 0, "processes of the second task have no gradient from labels of the first"
+    assert own[2:].abs().max() == 0, (
+        "processes of the second task have no gradient from labels of the first"
+    )
 
 
 def test_tied_processes_with_equal_kernels_are_untied_ones():
     problem = real()
     kw = {"n_inducing": 8, "inner_dim": 3}
-    tied = component("model", "smdgp", tied=True, inner_mean="linear", **kw).build(problem, Streams(0))
-    untied = component("model", "smdgp", tied=False, inner_mean="linear", **kw).build(problem, Streams(0))
+    tied = component("model", "smdgp", tied=True, inner_mean="linear", **kw).build(
+        problem, Streams(0)
+    )
+    untied = component("model", "smdgp", tied=False, inner_mean="linear", **kw).build(
+        problem, Streams(0)
+    )
     a, b = tied.layers()["shared 1"], untied.layers()["shared 1"]
     assert a.q_mean.shape == (1, 3, 8)
     assert b.q_mean.shape == (3, 1, 8)
@@ -74,7 +84,9 @@ def test_tied_processes_with_equal_kernels_are_untied_ones():
 class GPyTorchSVGP(gpytorch.models.ApproximateGP):
     def __init__(self, layer, t: int):
         q = gpytorch.variational.CholeskyVariationalDistribution(layer.inducing.shape[1])
-        super().__init__(gpytorch.variational.VariationalStrategy(self, layer.inducing[t].detach().clone(), q))
+        super().__init__(
+            gpytorch.variational.VariationalStrategy(self, layer.inducing[t].detach().clone(), q)
+        )
         self.mean_module = gpytorch.means.ZeroMean()
         base = gpytorch.kernels.MaternKernel(2.5, ard_num_dims=layer.inducing.shape[2])
         self.covar_module = gpytorch.kernels.ScaleKernel(base)
@@ -121,13 +133,17 @@ def climbed(module, batch: Batch) -> torch.Tensor:
 
 def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
     problem = real(n=15, n_tasks=1, missing=0.0)
-    module = component("model", "smdgp", depth=0, n_inducing=15, jitter=1e-10).build(problem, Streams(0))
+    module = component("model", "smdgp", depth=0, n_inducing=15, jitter=1e-10).build(
+        problem, Streams(0)
+    )
     batch, layer = problem.train, module.layers()["top"]
     length, s2 = layer.log_lengthscale[0].detach().exp(), module.likelihood.noise_variance.detach()
     one = torch.ones((), dtype=torch.float64)
     K = kernel(batch.x, batch.x, length, one, "matern52")
     exact = evidence(K, s2.expand(15), batch.y[:, 0])
-    assert float(bound(module, batch, 1).detach()) < exact - 1, "before the step it is a bound, and a loose one"
+    assert float(bound(module, batch, 1).detach()) < exact - 1, (
+        "before the step it is a bound, and a loose one"
+    )
     assert float(climbed(module, batch)) == pytest.approx(exact, rel=1e-6)
     new = problem.test.x
     predictive = module.sample_predictive(new, 1, torch.Generator().manual_seed(0))
@@ -140,37 +156,55 @@ def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
 def test_coregionalised_top_of_rank_one_is_the_exact_icm():
     """cov(f^t(x), f^s(x')) = a_t a_s k(x, x'), any labels missing: the bound reaches the evidence of that GP."""
     problem = real(n=14)
-    module = component("model", "cmdgp", depth=0, n_inducing=14, inducing_by_task=False, rank=1, jitter=1e-10)
+    module = component(
+        "model", "cmdgp", depth=0, n_inducing=14, inducing_by_task=False, rank=1, jitter=1e-10
+    )
     module = module.build(problem, Streams(0))
     batch, layer = problem.train, module.layers()["top"]
     t, n = batch.mask.T.nonzero(as_tuple=True)
     a = module.top.mixing.detach()[:, 0, 0]
     K = kernel(
-        batch.x, batch.x, layer.log_lengthscale[0].detach().exp(), torch.ones((), dtype=torch.float64), "matern52"
+        batch.x,
+        batch.x,
+        layer.log_lengthscale[0].detach().exp(),
+        torch.ones((), dtype=torch.float64),
+        "matern52",
     )
     B = torch.outer(a, a)
-    exact = evidence(B[t][:, t] * K[n][:, n], module.likelihood.noise_variance.detach()[t], batch.y.T[batch.mask.T])
+    exact = evidence(
+        B[t][:, t] * K[n][:, n],
+        module.likelihood.noise_variance.detach()[t],
+        batch.y.T[batch.mask.T],
+    )
     assert float(climbed(module, batch)) == pytest.approx(exact, rel=1e-6)
 
 
 def test_coregionalised_top_has_the_prior_covariance_of_an_icm():
     """Under the prior, var f^t = (A Aᵀ)_tt σ²; sampled features λ^t = W^t u have covariance W^t W^sᵀ k."""
     problem = real(n=10, n_tasks=3)
-    module = component("model", "cmdgp", n_inducing=5, inner_q_mean=0.0, inner_q_scale=1.0).build(problem, Streams(0))
+    module = component("model", "cmdgp", n_inducing=5, inner_q_mean=0.0, inner_q_scale=1.0).build(
+        problem, Streams(0)
+    )
     mask = torch.ones(10, 3, dtype=torch.bool)
-    noise = module.noise_on(problem.train.x, Layout.of(mask, torch.float64), 4000, torch.Generator().manual_seed(0))
+    noise = module.noise_on(
+        problem.train.x, Layout.of(mask, torch.float64), 4000, torch.Generator().manual_seed(0)
+    )
     features, _ = module.features(problem.train.x, noise)  # [S, T, n, K]
     W = module.levels[0].mixing.detach()
     covariance = (features[:, 0, 3, :, None] * features[:, 1, 3, None, :]).mean(0).detach()
     assert torch.allclose(covariance, W[0] @ W[1].T, atol=0.12)
     _, variance, _ = module.top(features[:1])
     A = module.top.mixing.detach()[:, 0]
-    assert torch.allclose(variance[0, :, :, 0], (A @ A.T).diagonal()[:, None].expand(3, 10), atol=1e-6)
+    assert torch.allclose(
+        variance[0, :, :, 0], (A @ A.T).diagonal()[:, None].expand(3, 10), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("changes", [{}, {"depth": 2, "tied": True, "pass_inputs": True, "inner_mean": "linear"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"depth": 2, "tied": True, "pass_inputs": True, "inner_mean": "linear"}]
+)
 @pytest.mark.parametrize("target", ["real", "binary", "classes"])
 def test_every_member_on_every_target(name, dtype, changes, target):
     n_classes = {"real": 1, "binary": 2, "classes": 3}[target]
@@ -180,8 +214,12 @@ def test_every_member_on_every_target(name, dtype, changes, target):
         if target == "real"
         else classes(n=20, n_tasks=n_tasks, n_classes=n_classes, dtype=dtype)
     )
-    module = component("model", name, n_inducing=7, inner_dim=2, jitter=1e-5, **changes).build(problem, Streams(0))
-    terms = module.elbo(problem.train, module.draw_noise(problem.train, 2, torch.Generator().manual_seed(0)))
+    module = component("model", name, n_inducing=7, inner_dim=2, jitter=1e-5, **changes).build(
+        problem, Streams(0)
+    )
+    terms = module.elbo(
+        problem.train, module.draw_noise(problem.train, 2, torch.Generator().manual_seed(0))
+    )
     (-terms["elbo"]).backward()
     for parameter_name, p in module.named_parameters():
         assert p.dtype == dtype
@@ -199,13 +237,19 @@ def test_every_member_on_every_target(name, dtype, changes, target):
     assert weights.shape == (3, len(module.process_names)) == (3, len(module.shared_processes()))
     assert all(
         torch.equal(a, b)
-        for a, b in zip(module.inducing_inputs().values(), module.initial_inducing_inputs().values(), strict=True)
+        for a, b in zip(
+            module.inducing_inputs().values(),
+            module.initial_inducing_inputs().values(),
+            strict=True,
+        )
     )
 
 
 def test_process_names_say_what_is_shared():
     problem = real(n_inputs=3)
-    module = component("model", "mmdgp", inner_dim=2, specific_dim=1, pass_inputs=True).build(problem, Streams(0))
+    module = component("model", "mmdgp", inner_dim=2, specific_dim=1, pass_inputs=True).build(
+        problem, Streams(0)
+    )
     assert module.process_names == ["g1", "g2", "h1", "x1", "x2", "x3"]
     assert module.shared_processes() == [True, True, False, True, True, True]
 
@@ -216,7 +260,9 @@ def test_inducing_inputs_are_rows_capped_at_the_data_or_centroids():
     Z = module.inducing_inputs()["shared 1"]
     assert Z.shape == (10, 12, 3)
     assert torch.equal(Z[0].sort(0).values, problem.train.x.sort(0).values)
-    centroids = component("model", "smdgp", inducing="kmeans", n_inducing=4).build(problem, Streams(0))
+    centroids = component("model", "smdgp", inducing="kmeans", n_inducing=4).build(
+        problem, Streams(0)
+    )
     again = component("model", "smdgp", inducing="kmeans", n_inducing=4).build(problem, Streams(0))
     assert centroids.inducing_inputs()["shared 1"].shape == (10, 4, 3)
     assert torch.equal(centroids.inducing_inputs()["shared 1"], again.inducing_inputs()["shared 1"])
@@ -231,7 +277,9 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
         found = (Z[t][:, None] == own).all(-1).any(-1)
         assert found.sum() == min(12, len(own))
         assert len(torch.unique(Z[t], dim=0)) == 12
-    same = component("model", "mmdgp", n_inducing=12, inducing_by_task=False).build(problem, Streams(0))
+    same = component("model", "mmdgp", n_inducing=12, inducing_by_task=False).build(
+        problem, Streams(0)
+    )
     Z = same.inducing_inputs()
     assert torch.equal(Z["specific 1"], Z["shared 1"][:1].expand(3, -1, -1))
 
@@ -243,12 +291,15 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
 def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
     """13 in all: every shared process has them, each of three tasks 4 that start in its own rows."""
     problem = real(n=60, n_tasks=3)
-    module = component("model", name, n_inducing=13, inducing_by_task="dealt").build(problem, Streams(0))
+    module = component("model", name, n_inducing=13, inducing_by_task="dealt").build(
+        problem, Streams(0)
+    )
     Z = module.inducing_inputs()
     assert shared is None or list(Z["shared 1"].shape[:2]) == shared
     assert list(module.layers()["top"].inducing.shape[:2]) == top
     if own is not None:
-        groups = Z["specific 1"].unflatten(0, (3, -1))[:, 0]  # of the first process of each task [T, 4, D]
+        # of the first process of each task [T, 4, D]
+        groups = Z["specific 1"].unflatten(0, (3, -1))[:, 0]
         assert groups.shape[1] == own[1]
         for t in range(3):
             rows = problem.train.x[problem.train.mask[:, t]]

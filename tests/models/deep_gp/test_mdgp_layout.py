@@ -8,7 +8,12 @@ import pytest
 import torch
 
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.likelihoods import NOISE_FLOOR, BernoulliLabels, GaussianLabels, SoftmaxLabels
+from components.models.deep_gp.likelihoods import (
+    NOISE_FLOOR,
+    BernoulliLabels,
+    GaussianLabels,
+    SoftmaxLabels,
+)
 
 MASK = torch.tensor([[1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 0, 1]], dtype=torch.bool)
 
@@ -47,7 +52,10 @@ def test_gather_and_its_reverse_pass(seed):
         for place in range(layout.n_rows):
             if layout.weight[t, place]:
                 assert torch.equal(gathered[:, t, place], features[:, layout.rows[t, place]])
-    cotangent = torch.randn(gathered.shape, generator=g, dtype=torch.float64) * layout.weight[None, :, :, None]
+    cotangent = (
+        torch.randn(gathered.shape, generator=g, dtype=torch.float64)
+        * layout.weight[None, :, :, None]
+    )
     (mine,) = torch.autograd.grad(gathered, features, cotangent)
     (reference,) = torch.autograd.grad(features[:, layout.rows], features, cotangent)
     assert torch.allclose(mine, reference, atol=1e-14)
@@ -73,9 +81,13 @@ def test_gaussian_expectation_and_predictive():
     mean, variance = moments()
     y = torch.randn(2, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     expected = quadrature(
-        lambda f: -0.5 * (math.log(2 * math.pi * 0.3) + (y[None, ..., None] - f) ** 2 / 0.3), mean, variance
+        lambda f: -0.5 * (math.log(2 * math.pi * 0.3) + (y[None, ..., None] - f) ** 2 / 0.3),
+        mean,
+        variance,
     )
-    assert torch.allclose(likelihood.expected_log_prob(y, mean, variance, None), expected, atol=1e-10)
+    assert torch.allclose(
+        likelihood.expected_log_prob(y, mean, variance, None), expected, atol=1e-10
+    )
     predictive = likelihood.predictive(mean, variance, None)
     assert torch.allclose(predictive.mu[0], mean[0, :, :, 0].T)
     assert torch.allclose(predictive.v[0], variance[0, :, :, 0].T + 0.3)
@@ -99,7 +111,9 @@ def test_bernoulli_expectation(link):
     sign = (2.0 * y - 1)[None, ..., None]
     log_p = torch.special.log_ndtr if link == "probit" else torch.nn.functional.logsigmoid
     expected = quadrature(lambda f: log_p(sign * f), mean, variance)
-    assert torch.allclose(likelihood.expected_log_prob(y, mean, variance, None), expected, atol=1e-8)
+    assert torch.allclose(
+        likelihood.expected_log_prob(y, mean, variance, None), expected, atol=1e-8
+    )
 
 
 def test_bernoulli_predictive_is_the_probit_closed_form():
@@ -122,7 +136,9 @@ def test_softmax_expectation_is_unbiased():
     f = mean + variance.sqrt() * torch.randn(20000, 2, 5, 3, generator=g, dtype=torch.float64)
     reference = torch.stack(
         [
-            -torch.nn.functional.cross_entropy(f[:, t].transpose(1, 2), y[t].expand(20000, 5), reduction="none")
+            -torch.nn.functional.cross_entropy(
+                f[:, t].transpose(1, 2), y[t].expand(20000, 5), reduction="none"
+            )
             for t in range(2)
         ],
         1,

@@ -32,15 +32,22 @@ def test_tf_idf_regression_is_scikit_learns(sublinear):
 
     problem, model = texts(n=60), component("model", "tfidf_logistic", C=3.0, sublinear=sublinear)
     state, rng = train(FIT, model, problem, 1)
-    peer = make_pipeline(TfidfTransformer(sublinear_tf=sublinear), LogisticRegression(C=3.0, max_iter=1000))
+    peer = make_pipeline(
+        TfidfTransformer(sublinear_tf=sublinear), LogisticRegression(C=3.0, max_iter=1000)
+    )
     peer.fit(by_hand(problem.train.x, 9), problem.train.y[:, 0].numpy())
     expected = torch.from_numpy(peer.predict_proba(by_hand(problem.test.x, 9)))
-    torch.testing.assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
+    torch.testing.assert_close(
+        FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected
+    )
 
 
 @pytest.mark.parametrize("presence", [True, False])
 def test_naive_bayes_by_its_formula(presence):
-    problem, model = texts(n=60), component("model", "multinomial_naive_bayes", smoothing=0.5, presence=presence)
+    problem, model = (
+        texts(n=60),
+        component("model", "multinomial_naive_bayes", smoothing=0.5, presence=presence),
+    )
     state, rng = train(FIT, model, problem, 1)
     n, m = (by_hand(x, 9) for x in (problem.train.x, problem.test.x))
     n, m = ((n > 0) * 1, (m > 0) * 1) if presence else (n, m)
@@ -50,7 +57,9 @@ def test_naive_bayes_by_its_formula(presence):
         theta = (n[y == c].sum(0) + 0.5) / (n[y == c].sum() + 0.5 * 7)
         scores.append(np.log((y == c).mean()) + (m * np.log(theta)).sum(1))
     expected = torch.from_numpy(np.stack(scores, 1)).softmax(1)
-    torch.testing.assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
+    torch.testing.assert_close(
+        FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected
+    )
 
 
 def test_order_and_unknown_words_have_no_say():
@@ -68,5 +77,7 @@ def test_what_they_cannot_fit_is_refused_in_one_line():
             model.build(classes(n_classes=2), Streams(0))
         problem = texts()
         problem.train.y[:] = 1
-        with pytest.raises(Misfit, match=r"dataset\.n_train: 1 of 2 classes are among the training texts; raise it"):
+        with pytest.raises(
+            Misfit, match=r"dataset\.n_train: 1 of 2 classes are among the training texts; raise it"
+        ):
             train(FIT, model, problem, 1)

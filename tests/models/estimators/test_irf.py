@@ -36,7 +36,9 @@ def test_walking_the_tensors_is_what_scikit_learn_predicts(dtype):
     assert votes.dtype == dtype
     for t, peer in enumerate(peers(problem, RandomForestRegressor, 7, max_features=3)):
         expected = np.stack([tree.predict(problem.test.x.numpy()) for tree in peer.estimators_])
-        np.testing.assert_allclose(votes[:, :, t, 0].numpy(), expected, rtol=1e-5 if dtype == torch.float32 else 1e-12)
+        np.testing.assert_allclose(
+            votes[:, :, t, 0].numpy(), expected, rtol=1e-5 if dtype == torch.float32 else 1e-12
+        )
 
 
 def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class():
@@ -44,7 +46,9 @@ def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class(
     train_, lacking = problem.train, problem.train.y.clone()
     lacking[lacking[:, 1] == 1, 1] = 2  # task 1 never shows class 1
     problem.train = Batch(train_.x, lacking, train_.mask, 1.0)
-    forests = component("model", "irf", trees=30, max_features=0.5, smoothing=2.0).build(problem, Streams(0))
+    forests = component("model", "irf", trees=30, max_features=0.5, smoothing=2.0).build(
+        problem, Streams(0)
+    )
     probs = forests.predict_fitted(forests.fit(problem.train, 7), problem.test.x).probs
     for t, peer in enumerate(peers(problem, RandomForestClassifier, 7, max_features=2)):
         expected = np.zeros((120, 3))
@@ -56,7 +60,10 @@ def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
     problem = real(n=600, n_tasks=1, missing=0.0)
     forests = component("model", "irf", trees=100, max_features=1.0).build(problem, Streams(0))
     fitted = forests.fit(problem.train, 0)
-    predictive, votes = forests.predict_fitted(fitted, problem.test.x), forests.votes(fitted, problem.test.x)[..., 0]
+    predictive, votes = (
+        forests.predict_fitted(fitted, problem.test.x),
+        forests.votes(fitted, problem.test.x)[..., 0],
+    )
     torch.testing.assert_close(predictive.mean, votes.mean(0))
     torch.testing.assert_close(predictive.variance, votes.var(0, correction=0) + fitted["noise"])
     scores = regression.scores(predictive, problem.test.y, problem.test.mask, ["t"])
@@ -87,17 +94,24 @@ def test_learns_classes():
     problem = classes(n=200)
     state, rng = train(FIT, component("model", "irf", trees=50), problem, 1)
     predictive = FIT.posterior(state).predict(problem.test.x, rng.evaluation)
-    assert classification.scores(predictive, problem.test.y, problem.test.mask, ["t"])["accuracy"] > 0.8
+    assert (
+        classification.scores(predictive, problem.test.y, problem.test.mask, ["t"])["accuracy"]
+        > 0.8
+    )
 
 
 def test_few_labels_and_none():
     problem = real(n=6)
     few = torch.zeros_like(problem.train.mask)
     few[0, 0] = few[1, 1] = True
-    problem.train = Batch(problem.train.x, torch.where(few, problem.train.y.nan_to_num(), torch.nan), few, 1.0)
+    problem.train = Batch(
+        problem.train.x, torch.where(few, problem.train.y.nan_to_num(), torch.nan), few, 1.0
+    )
     forests = component("model", "irf", trees=5).build(problem, Streams(0))
     assert torch.isfinite(
-        forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x).log_prob(problem.test.y)
+        forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x).log_prob(
+            problem.test.y
+        )
     ).all()
     none = Batch(problem.train.x, problem.train.y, torch.zeros_like(few), 1.0)
     with pytest.raises(ValueError, match="task 0: no training label"):
@@ -121,7 +135,9 @@ def test_resumed_run_is_bit_identical(tmp_path):
 
 def digits(n_train=400):
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 1)
-    return component("dataset", "digits", n_train=n_train, n_test=600, batch_size=None).load(Streams(0), setting)
+    return component("dataset", "digits", n_train=n_train, n_test=600, batch_size=None).load(
+        Streams(0), setting
+    )
 
 
 def noisy(n_classes, n_tasks=1):
@@ -143,8 +159,12 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
     problem = noisy(n_classes, n_tasks)
     settings = {"trees": 30, "max_features": 1.0, "smoothing": 0.7}
     forests = component("model", "irf", **settings, calibrated=method).build(problem, Streams(0))
-    fitted, plain = forests.fit(problem.train, 7), component("model", "irf", **settings).build(problem, Streams(0))
-    assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])  # the trees are the same
+    fitted, plain = (
+        forests.fit(problem.train, 7),
+        component("model", "irf", **settings).build(problem, Streams(0)),
+    )
+    # the trees are the same
+    assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])
     probs = forests.predict_fitted(fitted, problem.test.x).probs.numpy()
     for t in range(n_tasks):
         seen = problem.train.mask[:, t]
@@ -164,7 +184,9 @@ def test_calibrated_probabilities_are_better_on_rows_held_out(method):
     for name in ("none", method):
         forests = component("model", "irf", trees=100, calibrated=name).build(problem, Streams(0))
         predictive = forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x)
-        scores[name] = classification.scores(predictive, problem.test.y, problem.test.mask, ["digits"])
+        scores[name] = classification.scores(
+            predictive, problem.test.y, problem.test.mask, ["digits"]
+        )
     plain, better = scores["none"], scores[method]
     assert better["nlpp"] < plain["nlpp"] - 0.1, scores
     assert better["ece"] < 0.5 * plain["ece"], scores
@@ -178,7 +200,10 @@ def test_a_curve_from_the_trees_own_rows_fails():
     fitted = forests.fit(problem.train, 0)
     votes = forests.votes(fitted, problem.train.x).mean(0)[:, 0, 1].numpy()
     own = IsotonicRegression(out_of_bounds="clip").fit(votes, problem.train.y[:, 0].numpy())
-    wrong = [[1 - own.X_thresholds_[::-1], 1 - own.y_thresholds_[::-1]], [own.X_thresholds_, own.y_thresholds_]]
+    wrong = [
+        [1 - own.X_thresholds_[::-1], 1 - own.y_thresholds_[::-1]],
+        [own.X_thresholds_, own.y_thresholds_],
+    ]
     spoilt = {**fitted, "curves": torch.tensor(np.array(wrong))[None]}
     test = problem.test
     nlpp = [
@@ -189,19 +214,26 @@ def test_a_curve_from_the_trees_own_rows_fails():
 
 
 def test_what_calibration_refuses():
-    with pytest.raises(ValueError, match=r"model\.calibrated: sigmoid is of class probabilities, .* use none"):
+    with pytest.raises(
+        ValueError, match=r"model\.calibrated: sigmoid is of class probabilities, .* use none"
+    ):
         component("model", "irf", calibrated="sigmoid").build(real(), Streams(0))
     problem = classes(n=60, n_classes=2)
     few = problem.train.y.clone()
     few[:] = 0
     few[:3] = 1
     forests = component("model", "irf", trees=5, calibrated="isotonic").build(problem, Streams(0))
-    with pytest.raises(ValueError, match=r"model\.calibrated: task 0 has a class with 3 training labels, 5 folds need"):
+    with pytest.raises(
+        ValueError,
+        match=r"model\.calibrated: task 0 has a class with 3 training labels, 5 folds need",
+    ):
         forests.fit(Batch(problem.train.x, few, problem.train.mask, 1.0), 0)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothing_leaves(method, tmp_path):
+def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothing_leaves(
+    method, tmp_path
+):
     problem = noisy(3)
     lacking = torch.where(problem.train.y == 1, 2, problem.train.y)
     problem.train = Batch(problem.train.x, lacking, problem.train.mask, 1.0)

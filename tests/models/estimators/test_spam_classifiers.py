@@ -28,15 +28,21 @@ def test_naive_bayes_literally_and_as_scikit_learn_has_it():
             for i, word in enumerate(mail):
                 theta = (float(x[y == c, i].sum()) + alpha) / (n + 2 * alpha)
                 term = math.log(theta if word == 1 else 1 - theta)
-                assert float(model.log_features(fitted, mail[None])[0, c, i]) == pytest.approx(term, abs=1e-12)
+                assert float(model.log_features(fitted, mail[None])[0, c, i]) == pytest.approx(
+                    term, abs=1e-12
+                )
                 value += term
             joint.append(value)
         expected = joint[1] - math.log(math.exp(joint[0]) + math.exp(joint[1]))
         found = model.predict_fitted(fitted, problem.test.x).log_probs[b, 0, 1]
         assert float(found) == pytest.approx(expected, abs=1e-12)
-    peer = BernoulliNB(alpha=alpha, class_prior=fitted["log_class"].exp().numpy()).fit(x.numpy(), y.numpy())
+    peer = BernoulliNB(alpha=alpha, class_prior=fitted["log_class"].exp().numpy()).fit(
+        x.numpy(), y.numpy()
+    )
     probs = model.predict_fitted(fitted, problem.test.x).probs[:, 0]
-    np.testing.assert_allclose(probs.numpy(), peer.predict_proba(problem.test.x.numpy()), atol=1e-12)
+    np.testing.assert_allclose(
+        probs.numpy(), peer.predict_proba(problem.test.x.numpy()), atol=1e-12
+    )
 
 
 def test_naive_bayes_wants_binary_inputs():
@@ -48,7 +54,9 @@ def test_naive_bayes_wants_binary_inputs():
 def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
     """|∂ log-likelihood/∂β_j| ≤ 1/s, with equality and the sign of β_j where it is not zero."""
     problem, s, s0 = words(), 0.1, 2.0
-    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=s0).build(problem, Streams(0))
+    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=s0).build(
+        problem, Streams(0)
+    )
     fitted = model.fit(problem.train, 0)
     x, y = problem.train.x, problem.train.y[:, 0]
     miss = y - model.predict_fitted(fitted, x).probs[:, 0, 1]
@@ -56,15 +64,23 @@ def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
     assert 0 < int((beta == 0).sum()) < len(beta)
     for slope, value in zip(x.T @ miss, beta, strict=True):
         bound = float(slope) * s
-        assert bound == pytest.approx(math.copysign(1, value), abs=2e-3) if value != 0 else abs(bound) <= 1 + 2e-3
+        assert (
+            bound == pytest.approx(math.copysign(1, value), abs=2e-3)
+            if value != 0
+            else abs(bound) <= 1 + 2e-3
+        )
     assert float(miss.sum()) * s0 == pytest.approx(math.copysign(1, fitted["intercept"]), abs=2e-2)
 
 
 def test_l1_logistic_regression_is_the_mode_of_the_laplace_posterior():
     problem, s = words(), 0.3
-    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=1e4).build(problem, Streams(0))
+    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=1e4).build(
+        problem, Streams(0)
+    )
     fitted = model.fit(problem.train, 0)
-    bayes = component("model", "logistic_regression", prior="laplace", prior_scale=s, intercept_scale=1e4)
+    bayes = component(
+        "model", "logistic_regression", prior="laplace", prior_scale=s, intercept_scale=1e4
+    )
     density = bayes.build(problem, Streams(0))
     mode = torch.cat([fitted["intercept"][None], fitted["coefficients"]])[None]
 

@@ -33,7 +33,9 @@ def moved(values, world, rate=0.1):
 def test_a_table_that_does_not_fit_names_the_approximator_that_does():
     game = three_states(3, 60)
     game.replicates = 10**12
-    with pytest.raises(Misfit, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"):
+    with pytest.raises(
+        Misfit, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"
+    ):
         component("model", "q_table").build(game, Streams(0))
 
 
@@ -63,7 +65,9 @@ def test_a_step_is_the_printed_one(name):
                 with torch.no_grad():
                     values.state_dict()[key][r].view(-1)[place] += sign * h
                 found.append(float(values.q(s)[r, a[r], b[r]]))
-            assert float(steps[place]) == pytest.approx(0.1 * error * (found[0] - found[1]) / (2 * h), abs=1e-7)
+            assert float(steps[place]) == pytest.approx(
+                0.1 * error * (found[0] - found[1]) / (2 * h), abs=1e-7
+            )
             assert float(steps[place]) != 0
 
 

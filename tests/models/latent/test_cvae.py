@@ -28,14 +28,19 @@ def test_few_samples_are_unbiased(samples):
     module, rng = built(), Streams(0)
     exact = by_quadrature(module)
     with torch.no_grad():
-        runs = [class_evidence(module, problem().train.x, C, samples, rng.noise) for _ in range(600)]
+        runs = [
+            class_evidence(module, problem().train.x, C, samples, rng.noise) for _ in range(600)
+        ]
     ratio = (torch.stack(runs) - exact).exp().mean((1, 2))
     assert abs(float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))) < 4
 
 
 def test_predictions_are_bayes_rule():
     module = built()
-    x, shares = problem().train.x, (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
+    x, shares = (
+        problem().train.x,
+        (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C),
+    )
     with torch.no_grad():
         probs = module.sample_predictive(x, 4_000, Streams(0).noise).probs[:, 0]
     joint = by_quadrature(module).exp() * shares
@@ -54,7 +59,9 @@ def test_the_bound_is_a_literal_sum():
     logits = module.generative.network(torch.cat([z, y.expand(5, -1, -1)], -1))
     likelihood = torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1)
     normal = torch.distributions.Normal
-    divergence = torch.distributions.kl_divergence(normal(m, s), normal(torch.zeros(2).double(), 1.0)).sum(-1)
+    divergence = torch.distributions.kl_divergence(
+        normal(m, s), normal(torch.zeros(2).double(), 1.0)
+    ).sum(-1)
     shares = (torch.bincount(batch.y[:, 0], minlength=C) + 1).double() / (N + C)
     expected = (likelihood.mean(0) - divergence + shares[batch.y[:, 0]].log()).sum()
     torch.testing.assert_close(found["elbo"], expected)
@@ -77,8 +84,15 @@ def test_what_is_not_binary_is_refused():
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
 def test_labelled_images_may_be_cut_at_a_half(name):
-    kept, cut = (load(name, offline="always", n_train=50, n_test=20, binarised=how)[0] for how in ("none", "threshold"))
+    kept, cut = (
+        load(name, offline="always", n_train=50, n_test=20, binarised=how)[0]
+        for how in ("none", "threshold")
+    )
     assert torch.equal(cut.train.x, (kept.train.x > 0.5).double())
     assert torch.equal(cut.test.x, (kept.test.x > 0.5).double())
     assert torch.equal(cut.train.y, kept.train.y)
-    assert (kept.name, cut.name, cut.domain) == ("digits-enlarged", "digits-enlarged-threshold", "binary")
+    assert (kept.name, cut.name, cut.domain) == (
+        "digits-enlarged",
+        "digits-enlarged-threshold",
+        "binary",
+    )

@@ -26,7 +26,9 @@ def test_densities_sum_to_one(layers, architecture):
     torch.testing.assert_close(module.log_q(problem.train, z).exp().sum(0), torch.ones(2).double())
     x = torch.cartesian_prod(*4 * [torch.tensor([0.0, 1.0]).double()])  # all 16 rows
     z = tuple(layer.expand(-1, 16, -1) for layer in every_z(layers))
-    torch.testing.assert_close(module.log_joint(Rows(x, 1.0), z).exp().sum(), torch.ones(()).double())
+    torch.testing.assert_close(
+        module.log_joint(Rows(x, 1.0), z).exp().sum(), torch.ones(()).double()
+    )
 
 
 def test_the_factors_are_those_of_the_formula():
@@ -34,8 +36,15 @@ def test_the_factors_are_those_of_the_formula():
     problem = binary_rows(n=5)
     module, x = small_dvae(problem), problem.train.x
     z1, z2 = module.sample(problem.train, 7, Streams(0).noise)
-    coin = lambda logits, value: torch.distributions.Bernoulli(logits=logits).log_prob(value).sum(-1)  # noqa: E731
-    joint = coin(module.prior_logits, z2) + coin(module.up[0](z2), z1) + coin(module.visible.network(z1), x)
+
+    def coin(logits, value):
+        return torch.distributions.Bernoulli(logits=logits).log_prob(value).sum(-1)
+
+    joint = (
+        coin(module.prior_logits, z2)
+        + coin(module.up[0](z2), z1)
+        + coin(module.visible.network(z1), x)
+    )
     guide = coin(module.down[0](x), z1) + coin(module.down[1](z1), z2)
     torch.testing.assert_close(module.log_joint(problem.train, (z1, z2)), joint)
     torch.testing.assert_close(module.log_q(problem.train, (z1, z2)), guide)
@@ -52,7 +61,9 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
     expected = module.log_q(problem.train, alone)
     torch.testing.assert_close(log_q, expected)
     parameters = [p for network in module.down for p in network.parameters()]
-    for one, two in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (log_q, expected)), strict=True):
+    for one, two in zip(
+        *(torch.autograd.grad(v.sum(), parameters) for v in (log_q, expected)), strict=True
+    ):
         torch.testing.assert_close(one, two)
     many, _ = module.sample_with_log_q(problem.train, 20_000, Streams(1).noise)
     p = module.logits(problem.train, [])[0].sigmoid()
@@ -65,9 +76,14 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
 @pytest.mark.parametrize("n_samples", [1, 5])
 def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, prior, n_samples):
     """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; the densities to the bit."""
-    problem, u_v = binary_rows(n=4), torch.randn(2, n_samples, 4, generator=torch.Generator().manual_seed(0)).double()
+    problem, u_v = (
+        binary_rows(n=4),
+        torch.randn(2, n_samples, 4, generator=torch.Generator().manual_seed(0)).double(),
+    )
     module = small_dvae(problem, layers, architecture=architecture, prior=prior)
-    log_q, log_joint, pull_back = module.draw_with_derivative(problem.train, n_samples, Streams(0).noise)
+    log_q, log_joint, pull_back = module.draw_with_derivative(
+        problem.train, n_samples, Streams(0).noise
+    )
     z, expected = module.sample_with_log_q(problem.train, n_samples, Streams(0).noise)
     joint = module.log_joint(problem.train, z)
     assert torch.equal(log_q, expected)
@@ -118,7 +134,9 @@ def test_draws_from_the_prior_have_the_mean_of_the_model():
     module = small_dvae(binary_rows())
     z = module.sample_latent(40_000, Streams(0).noise)
     z2 = torch.cartesian_prod(*3 * [torch.tensor([0.0, 1.0]).double()])
-    weight = (z2 * module.prior_logits - torch.nn.functional.softplus(module.prior_logits)).sum(-1).exp()
+    weight = (
+        (z2 * module.prior_logits - torch.nn.functional.softplus(module.prior_logits)).sum(-1).exp()
+    )
     exact = (weight[:, None] * module.up[0](z2).sigmoid()).sum(0)
     assert bool(((z.mean(0) - exact).abs() < 4 * z.std(0) / 200).all())
     assert module.decode(z).shape == (40_000, 4)
@@ -128,7 +146,9 @@ def test_relaxed_values_are_taken():
     problem = binary_rows(n=2)
     module = small_dvae(problem)
     z = tuple(torch.full((3, 2, 3), 0.4, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    slopes = torch.autograd.grad((module.log_joint(problem.train, z) - module.log_q(problem.train, z)).sum(), z)
+    slopes = torch.autograd.grad(
+        (module.log_joint(problem.train, z) - module.log_q(problem.train, z)).sum(), z
+    )
     assert all(bool(slope.abs().min() > 0) for slope in slopes)
 
 
@@ -137,7 +157,9 @@ def test_relaxed_values_are_taken():
 @pytest.mark.parametrize("prior", ["half", "learned"])
 def test_it_offers_what_it_says_and_touches_no_global_generator(layers, architecture, prior):
     problem = binary_rows(n=30)
-    model = component("model", "dvae", layers=layers, architecture=architecture, units=5, prior=prior)
+    model = component(
+        "model", "dvae", layers=layers, architecture=architecture, units=5, prior=prior
+    )
     before = torch.random.get_rng_state()
     module = model.build(problem, Streams(0))
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -148,11 +170,15 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(layers, architec
     assert ("prior_logits" in dict(module.named_parameters())) == (prior == "learned")
     assert all(p.dtype == torch.float64 for p in module.parameters())
     names = [name for name, _ in module.named_parameters()]
-    assert len(names) == 4 * layers * (3 if architecture == "nonlinear" else 1) + (prior == "learned")
+    assert len(names) == 4 * layers * (3 if architecture == "nonlinear" else 1) + (
+        prior == "learned"
+    )
     (last,) = [network.layers[-1].bias for network in [module.visible.network]]
     torch.testing.assert_close(last.sigmoid(), problem.train.x.mean(0).clamp(1e-3, 1 - 1e-3))
     other = model.build(problem, Streams(0))
-    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True)
+    )
 
 
 def test_the_catalogue_shows_numbers_to_choose_from(capsys):

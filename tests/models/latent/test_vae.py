@@ -25,7 +25,9 @@ def test_with_the_exact_posterior_every_draw_is_the_likelihood(problem):
     with torch.no_grad():
         w = LatentPosterior(module).log_weights(problem.test, 50, Streams(0).noise)
     assert w.shape == (50, 25)
-    torch.testing.assert_close(w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10
+    )
 
 
 def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(problem):
@@ -35,7 +37,10 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
         w = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)  # [S, B]
     elbo = w.mean(0)
     assert float((exact - elbo).min()) > 0.05
-    bounds = [log_mean_exp(w.unflatten(0, (-1, s)).transpose(0, 1).flatten(1)).view(-1, 25).mean(0) for s in (5, 50)]
+    bounds = [
+        log_mean_exp(w.unflatten(0, (-1, s)).transpose(0, 1).flatten(1)).view(-1, 25).mean(0)
+        for s in (5, 50)
+    ]
     assert bool((elbo < bounds[0]).all())
     assert bool((bounds[0] < bounds[1]).all())
     assert bool((bounds[1] < exact + 0.01).all())
@@ -45,7 +50,9 @@ def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(pr
 def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
     module = ppca(problem, exact_guide=False)
     with torch.no_grad():
-        rows = module.elbo_rows(problem.train, module.draw_noise(problem.train, 20_000, Streams(0).noise)).sum(1)
+        rows = module.elbo_rows(
+            problem.train, module.draw_noise(problem.train, 20_000, Streams(0).noise)
+        ).sum(1)
         exact = exact_elbo(module, problem.train.x)
     assert abs(float((rows.mean() - exact) / (rows.std() / len(rows) ** 0.5))) < 4
 
@@ -60,10 +67,14 @@ def test_densities_are_those_of_torch(problem):
     joint = decoded.log_prob(problem.train.x).sum(-1) + normal(0.0, 1.0).log_prob(z).sum(-1)
     torch.testing.assert_close(module.log_joint(problem.train, z), joint)
 
-    binary = Unlabelled("b", "binary", *(Rows((r.x > 0).double(), 1.0) for r in (problem.train, problem.test)), None)
+    binary = Unlabelled(
+        "b", "binary", *(Rows((r.x > 0).double(), 1.0) for r in (problem.train, problem.test)), None
+    )
     module = component("model", "vae", latent_dim=3, widths=[6]).build(binary, Streams(0))
     coins = torch.distributions.Bernoulli(module.decode(z)).log_prob(binary.train.x).sum(-1)
-    torch.testing.assert_close(module.log_joint(binary.train, z), coins + normal(0.0, 1.0).log_prob(z).sum(-1))
+    torch.testing.assert_close(
+        module.log_joint(binary.train, z), coins + normal(0.0, 1.0).log_prob(z).sum(-1)
+    )
 
 
 def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
@@ -77,11 +88,15 @@ def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
     assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
     assert all(p.dtype == torch.float64 for p in module.parameters())
     other = model.build(problem, Streams(0))
-    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True)
+    )
 
 
 def test_rows_of_any_shape(problem):
-    images = Unlabelled("i", "real", *(Rows(r.x.view(25, 2, 2), 1.0) for r in (problem.train, problem.test)), None)
+    images = Unlabelled(
+        "i", "real", *(Rows(r.x.view(25, 2, 2), 1.0) for r in (problem.train, problem.test)), None
+    )
     module = component("model", "vae", latent_dim=2, widths=[5]).build(images, Streams(0))
     flat = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
     z = module.sample(images.train, 3, Streams(0).noise)
@@ -91,11 +106,17 @@ def test_rows_of_any_shape(problem):
 
 def test_separate_networks_and_a_softplus_variance(problem):
     """Gallego (2021), Figure 2.12: m and s² = softplus(a) of networks that share nothing."""
-    model = component("model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus")
+    model = component(
+        "model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus"
+    )
     module = model.build(problem, Streams(0))
     assert missing(module, model.capabilities()) == []
     means, variances = module.guide.network, module.guide.second
-    assert [len(layer.bias) for layer in means.layers] == [len(layer.bias) for layer in variances.layers] == [5, 6, 3]
+    assert (
+        [len(layer.bias) for layer in means.layers]
+        == [len(layer.bias) for layer in variances.layers]
+        == [5, 6, 3]
+    )
     m, s = module.encode(problem.train)
     torch.testing.assert_close(m, means(problem.train.x))
     torch.testing.assert_close(s.square(), (1 + variances(problem.train.x).exp()).log())
@@ -103,6 +124,10 @@ def test_separate_networks_and_a_softplus_variance(problem):
     assert not own & set(variances.parameters())
     m.sum().backward()
     assert all(p.grad is None for p in variances.parameters())
-    shared = component("model", "vae", latent_dim=3, widths=[6, 5], scale="softplus").build(problem, Streams(0))
+    shared = component("model", "vae", latent_dim=3, widths=[6, 5], scale="softplus").build(
+        problem, Streams(0)
+    )
     m, a = shared.guide.network(problem.train.x).chunk(2, -1)
-    torch.testing.assert_close(shared.encode(problem.train)[1], torch.nn.functional.softplus(a).sqrt())
+    torch.testing.assert_close(
+        shared.encode(problem.train)[1], torch.nn.functional.softplus(a).sqrt()
+    )

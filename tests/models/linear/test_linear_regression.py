@@ -50,7 +50,8 @@ def test_log_joint_literally(noise, intercept_scale):
             s = intercept_scale if intercept_scale is not None and j == 0 else 1.5
             expected += stats.norm.logpdf(b, 0, s * math.sqrt(sigma2))
         if noise == "learned":
-            expected += stats.invgamma.logpdf(sigma2, 2.5, scale=0.7) + math.log(sigma2)  # Jacobian of log σ²
+            # Jacobian of log σ²
+            expected += stats.invgamma.logpdf(sigma2, 2.5, scale=0.7) + math.log(sigma2)
         for x, y in zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True):
             x = x if intercept_scale is None else [1.0, *x]
             expected += stats.norm.logpdf(
@@ -59,7 +60,9 @@ def test_log_joint_literally(noise, intercept_scale):
         assert float(value) == pytest.approx(expected, rel=1e-10)
     parameters = model.constrain(theta)
     assert model.names[-1] == ("sigma2" if noise == "learned" else "x2")
-    torch.testing.assert_close(parameters[:, -1], theta[:, -1].exp() if noise == "learned" else theta[:, -1])
+    torch.testing.assert_close(
+        parameters[:, -1], theta[:, -1].exp() if noise == "learned" else theta[:, -1]
+    )
 
 
 def test_missing_labels_count_for_nothing():
@@ -91,12 +94,15 @@ def test_evidence_and_moments_by_quadrature():
     theta = torch.cartesian_prod(beta, log_noise)
     cell = float((beta[1] - beta[0]) * (log_noise[1] - log_noise[0]))
     value = log_joint(model, theta, data.train)
-    assert float(value.logsumexp(0)) + math.log(cell) == pytest.approx(float(model.log_evidence(data.train)), abs=1e-4)
+    assert float(value.logsumexp(0)) + math.log(cell) == pytest.approx(
+        float(model.log_evidence(data.train)), abs=1e-4
+    )
     weight = value.softmax(0)
     parameters = model.constrain(theta)
     mean, second = model.exact_moments(data.train)
     torch.testing.assert_close(weight @ parameters, mean, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(weight @ parameters**2, second, rtol=2e-3, atol=1e-4)  # the tail of σ⁴ leaves the grid
+    # the tail of σ⁴ leaves the grid
+    torch.testing.assert_close(weight @ parameters**2, second, rtol=2e-3, atol=1e-4)
 
 
 def test_evidence_is_that_of_a_gaussian_and_of_a_student():
@@ -105,10 +111,14 @@ def test_evidence_is_that_of_a_gaussian_and_of_a_student():
     y = data.train.y[:, 0]
     prior = torch.diag(torch.tensor([9.0, 2.25, 2.25], dtype=F64))
     cover = torch.eye(12, dtype=F64) + X @ prior @ X.T
-    known = torch.distributions.MultivariateNormal(torch.zeros(12, dtype=F64), 0.3 * cover).log_prob(y)
+    known = torch.distributions.MultivariateNormal(
+        torch.zeros(12, dtype=F64), 0.3 * cover
+    ).log_prob(y)
     torch.testing.assert_close(built(data, noise=0.3).log_evidence(data.train), known)
     # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix b/a · cover
-    learned = stats.multivariate_t(loc=[0.0] * 12, shape=(0.7 / 2.5 * cover).numpy(), df=5.0).logpdf(y.numpy())
+    learned = stats.multivariate_t(
+        loc=[0.0] * 12, shape=(0.7 / 2.5 * cover).numpy(), df=5.0
+    ).logpdf(y.numpy())
     assert float(built(data).log_evidence(data.train)) == pytest.approx(learned, rel=1e-10)
 
 
@@ -116,12 +126,15 @@ def test_known_noise_has_the_gaussian_posterior():
     data = problem()
     model = built(data, noise=0.3)
     X = torch.cat([torch.ones(12, 1, dtype=F64), data.train.x], 1)
-    precision = X.T @ X / 0.3 + torch.diag(torch.tensor([1 / 9, 1 / 2.25, 1 / 2.25], dtype=F64)) / 0.3
+    precision = (
+        X.T @ X / 0.3 + torch.diag(torch.tensor([1 / 9, 1 / 2.25, 1 / 2.25], dtype=F64)) / 0.3
+    )
     mean = torch.linalg.solve(precision, X.T @ data.train.y[:, 0] / 0.3)
     first, second = model.exact_moments(data.train)
     torch.testing.assert_close(first, mean)
     torch.testing.assert_close(second, mean**2 + torch.linalg.inv(precision).diagonal())
-    flat = coefficients(X, data.train.y[:, 0], torch.zeros(3, dtype=F64))  # a flat prior: least squares
+    # a flat prior: least squares
+    flat = coefficients(X, data.train.y[:, 0], torch.zeros(3, dtype=F64))
     torch.testing.assert_close(flat.m, torch.linalg.lstsq(X, data.train.y).solution[:, 0])
 
 
@@ -152,7 +165,8 @@ def test_conditionals_are_those_of_the_joint(block):
         scaled = rest[0, :-1] / torch.tensor([3.0, 1.5, 1.5], dtype=F64)
         a, b = 2.5 + (12 + 3) / 2, 0.7 + 0.5 * float(residual @ residual + scaled @ scaled)
         sigma2 = drawn[:, -1].exp()
-        q = torch.from_numpy(stats.invgamma.logpdf(sigma2[:6].numpy(), a, scale=b)) + few[:, -1]  # density of log σ²
+        # density of log σ²
+        q = torch.from_numpy(stats.invgamma.logpdf(sigma2[:6].numpy(), a, scale=b)) + few[:, -1]
         assert stats.kstest(sigma2.numpy(), stats.invgamma(a, scale=b).cdf).pvalue > 1e-3
     ratio = log_joint(model, few, batch) - q
     torch.testing.assert_close(ratio, ratio[:1].expand(6))
@@ -169,7 +183,9 @@ def test_gibbs_sweeps_reach_the_exact_moments_and_a_mutant_does_not():
         for _ in range(25):
             theta = sweep(theta, g)
         values = model.constrain(theta)
-        return max(float(z_score(values, first).abs().max()), float(z_score(values**2, second).abs().max()))
+        return max(
+            float(z_score(values, first).abs().max()), float(z_score(values**2, second).abs().max())
+        )
 
     def right(theta, g):
         for block in model.blocks:
@@ -201,7 +217,9 @@ def test_predictive_and_refusals():
     theta = thetas(model, 3)
     predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == predictive.v.shape == (3, 12, 1)
-    assert float(predictive.mu[1, 4, 0]) == pytest.approx(float(theta[1, 0] + data.test.x[4] @ theta[1, 1:-1]))
+    assert float(predictive.mu[1, 4, 0]) == pytest.approx(
+        float(theta[1, 0] + data.test.x[4] @ theta[1, 1:-1])
+    )
     assert float(predictive.v[2, 0, 0]) == pytest.approx(math.exp(theta[2, -1]))
     with pytest.raises(Misfit, match="2 tasks"):
         built(real())

@@ -20,9 +20,9 @@ F64 = torch.float64
 
 
 def built(data, **options):
-    return component("model", "logistic_regression", **{"prior_scale": 1.5, "intercept_scale": 4.0} | options).build(
-        data, Streams(0)
-    )
+    return component(
+        "model", "logistic_regression", **{"prior_scale": 1.5, "intercept_scale": 4.0} | options
+    ).build(data, Streams(0))
 
 
 def thetas(model, n=4, seed=1):
@@ -40,7 +40,9 @@ def test_likelihood_literally(n_classes, intercept_scale):
     value = model.log_likelihood(theta, data.train)
     probabilities = model.predictive(theta, data.train.x).logits.softmax(-1)  # [K, B, 1, C]
     for k, row in enumerate(theta.tolist()):
-        for b, (x, y) in enumerate(zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True)):
+        for b, (x, y) in enumerate(
+            zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True)
+        ):
             x = x if intercept_scale is None else [1.0, *x]
             f = [
                 sum(a * w for a, w in zip(x, row[c * per_class : (c + 1) * per_class], strict=True))
@@ -113,7 +115,8 @@ def test_two_classes_by_softmax_would_be_the_same_model():
     theta[:, 6:] = 0
     theta[:, 6] = -1e4  # a third class that never happens
     torch.testing.assert_close(
-        soft.log_likelihood(theta, three.train), plain.log_likelihood(theta[:, 3:6] - theta[:, :3], two.train)
+        soft.log_likelihood(theta, three.train),
+        plain.log_likelihood(theta[:, 3:6] - theta[:, :3], two.train),
     )
 
 

@@ -8,7 +8,11 @@ from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
 from small_problems import component, real, train
 
-from components.models.linear.ridge import effective_parameters, generalised_cross_validation, ridge_path
+from components.models.linear.ridge import (
+    effective_parameters,
+    generalised_cross_validation,
+    ridge_path,
+)
 from components.trouble import NumericalTrouble
 from runner.execution.rng import Streams
 
@@ -30,7 +34,9 @@ def fitted(data, **options):
 def test_estimate_is_scikit_learns(intercept):
     data = problem()
     module, found = fitted(data, penalty=0.8, intercept=intercept)
-    peer = Peer(alpha=0.8, fit_intercept=intercept).fit(data.train.x.numpy(), data.train.y[:, 0].numpy())
+    peer = Peer(alpha=0.8, fit_intercept=intercept).fit(
+        data.train.x.numpy(), data.train.y[:, 0].numpy()
+    )
     expected = torch.from_numpy(peer.coef_)
     torch.testing.assert_close(found["beta"][int(intercept) :], expected)
     if intercept:
@@ -43,7 +49,9 @@ def test_it_minimises_the_penalised_sum_of_squares():
     data = problem()
     _, found = fitted(data, penalty=0.8, intercept=True)
     beta = found["beta"].clone().requires_grad_()
-    loss = (data.train.y[:, 0] - beta[0] - data.train.x @ beta[1:]).square().sum() + 0.8 * beta[1:].square().sum()
+    loss = (data.train.y[:, 0] - beta[0] - data.train.x @ beta[1:]).square().sum() + 0.8 * beta[
+        1:
+    ].square().sum()
     (slope,) = torch.autograd.grad(loss, beta)
     torch.testing.assert_close(slope, torch.zeros(4, dtype=F64), atol=1e-10, rtol=0)
 
@@ -53,16 +61,18 @@ def test_it_is_the_bayes_rule_of_linear_regression():
     data = problem()
     module, found = fitted(data, penalty=0.8, intercept=False)
     for noise in (0.2, 3.0):
-        bayes = component("model", "linear_regression", noise=noise, prior_scale=0.8**-0.5, intercept_scale=None).build(
-            data, Streams(0)
-        )
+        bayes = component(
+            "model", "linear_regression", noise=noise, prior_scale=0.8**-0.5, intercept_scale=None
+        ).build(data, Streams(0))
         mean, second = bayes.exact_moments(data.train)
         torch.testing.assert_close(found["beta"], mean)
         torch.testing.assert_close(noise * found["covariance"].diagonal(), second - mean**2)
     # The predictive is N(x β̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)) with σ̂² = RSS/(N − df).
     X, y = data.train.x, data.train.y[:, 0]
     hat = X @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ X.T
-    assert effective_parameters(X, torch.full((3,), 0.8, dtype=F64)) == pytest.approx(float(hat.trace()))
+    assert effective_parameters(X, torch.full((3,), 0.8, dtype=F64)) == pytest.approx(
+        float(hat.trace())
+    )
     noise = (y - hat @ y).square().sum() / (len(y) - hat.trace())
     torch.testing.assert_close(found["noise"], noise)
     x = data.test.x[5]
@@ -74,14 +84,21 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
     data = problem()
     X, y, penalty = data.train.x, data.train.y[:, 0], torch.full((3,), 2.0, dtype=F64)
     hat = X @ torch.linalg.inv(X.T @ X + 2.0 * torch.eye(3, dtype=F64)) @ X.T
-    literal = len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
+    literal = (
+        len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
+    )
     assert generalised_cross_validation(X, y, penalty) == pytest.approx(float(literal))
     # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's leave-one-out.
     noisy = problem(n=40)
-    noisy.train.y.add_(2 * torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=F64))
+    noisy.train.y.add_(
+        2 * torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=F64)
+    )
     _, found = fitted(noisy, penalty="gcv")
     X, y = noisy.train.x.numpy(), noisy.train.y[:, 0].numpy()
-    grid = RidgeCV(alphas=[float(found["penalty"]), *(10.0 ** torch.arange(-4, 5)).tolist()], store_cv_results=True)
+    grid = RidgeCV(
+        alphas=[float(found["penalty"]), *(10.0 ** torch.arange(-4, 5)).tolist()],
+        store_cv_results=True,
+    )
     errors = grid.fit(X, y).cv_results_.mean(0)
     assert errors[0] < 1.02 * errors.min()
 
@@ -92,7 +109,9 @@ def test_path_runs_from_least_squares_to_nothing():
     y = data.train.y[:, 0]
     path = ridge_path(X, y, torch.tensor([1e-10, 1.0, 1e10]), free=1)
     torch.testing.assert_close(path[0], torch.linalg.lstsq(X, y[:, None]).solution[:, 0])
-    torch.testing.assert_close(path[2], torch.tensor([float(y.mean()), 0, 0, 0], dtype=F64), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        path[2], torch.tensor([float(y.mean()), 0, 0, 0], dtype=F64), atol=1e-6, rtol=0
+    )
     assert path[1, 1:].norm() < path[0, 1:].norm()
     with pytest.raises(NumericalTrouble, match=r"model\.penalty"):
         ridge_path(torch.ones(5, 2, dtype=F64), y[:5], torch.zeros(1))

@@ -21,7 +21,9 @@ from runner.execution.rng import Streams
 def few(n=4, D=1, **changes):
     problem = rows(n=n, D=D)
     return made(
-        "gaussian_mixture", problem, **{"clusters": 2, "concentration": 1.5, "mean_rows": 0.5} | changes
+        "gaussian_mixture",
+        problem,
+        **{"clusters": 2, "concentration": 1.5, "mean_rows": 0.5} | changes,
     ), problem
 
 
@@ -43,8 +45,12 @@ def test_log_joint_literally():
                 problem.train.x.numpy(), mu[s, k].numpy(), np.linalg.inv(Lambda)
             )
             prior += stats.wishart.logpdf(Lambda, float(p.nu), W)
-            prior += stats.multivariate_normal.logpdf(mu[s, k].numpy(), p.m.numpy(), np.linalg.inv(0.5 * Lambda))
-        assert model.log_likelihood(theta, problem.train)[s].tolist() == pytest.approx(np.log(like).tolist())
+            prior += stats.multivariate_normal.logpdf(
+                mu[s, k].numpy(), p.m.numpy(), np.linalg.inv(0.5 * Lambda)
+            )
+        assert model.log_likelihood(theta, problem.train)[s].tolist() == pytest.approx(
+            np.log(like).tolist()
+        )
 
         def natural(t):  # (π_1, μ, lower triangles of Λ), whose density the prior is
             a, m, R = model.split(t[None])
@@ -78,9 +84,14 @@ def test_the_bound_by_enumeration():
     ascent, x = model.mean_field(), problem.train.x
     for cycles in (0, 4):
         factors = fitted(ascent, problem.train, cycles)
-        r = ascent.responsibilities(factors, problem.train)[0].numpy()  # the best q(z), which the bound has
-        alpha, (m, beta, V, nu) = factors["alpha"][0].numpy(), (factors[k][0].numpy() for k in ("m", "beta", "V", "nu"))
-        tau = [stats.gamma(nu[k] / 2, scale=2 / V[k, 0, 0]) for k in range(2)]  # a Wishart of one dimension
+        # the best q(z), which the bound has
+        r = ascent.responsibilities(factors, problem.train)[0].numpy()
+        alpha, (m, beta, V, nu) = (
+            factors["alpha"][0].numpy(),
+            (factors[k][0].numpy() for k in ("m", "beta", "V", "nu")),
+        )
+        # a Wishart of one dimension
+        tau = [stats.gamma(nu[k] / 2, scale=2 / V[k, 0, 0]) for k in range(2)]
         u = (np.arange(4000) + 0.5) / 4000
         log_tau = [np.log(t.ppf(u)).mean() for t in tau]
         e_tau = [t.mean() for t in tau]
@@ -95,15 +106,23 @@ def test_the_bound_by_enumeration():
             q = math.prod(r[n, k] for n, k in enumerate(z))
             value += q * (sum(share[k] + of_row[n][k] for n, k in enumerate(z)) - math.log(q))
         dirichlet = stats.dirichlet.rvs(alpha, 40_000, random_state=0)
-        logs = stats.beta(*alpha).logpdf(dirichlet[:, 0]) - stats.beta(1.5, 1.5).logpdf(dirichlet[:, 0])
+        logs = stats.beta(*alpha).logpdf(dirichlet[:, 0]) - stats.beta(1.5, 1.5).logpdf(
+            dirichlet[:, 0]
+        )
         kl, p = logs.mean(), model.prior
         for k in range(2):
             t = tau[k].ppf(u)
-            gamma = (tau[k].logpdf(t) - stats.gamma(float(p.nu) / 2, scale=2 / float(p.V)).logpdf(t)).mean()
+            gamma = (
+                tau[k].logpdf(t) - stats.gamma(float(p.nu) / 2, scale=2 / float(p.V)).logpdf(t)
+            ).mean()
             ratio = 0.5 / beta[k]
-            kl += gamma + 0.5 * (ratio - 1 - math.log(ratio) + 0.5 * e_tau[k] * (m[k, 0] - float(p.m[0])) ** 2)
+            kl += gamma + 0.5 * (
+                ratio - 1 - math.log(ratio) + 0.5 * e_tau[k] * (m[k, 0] - float(p.m[0])) ** 2
+            )
         error = 4 * logs.std() / 200 + 5e-3
-        assert float(ascent.objective(factors, problem.train)[0]) == pytest.approx(value - kl, abs=error)
+        assert float(ascent.objective(factors, problem.train)[0]) == pytest.approx(
+            value - kl, abs=error
+        )
     evidence = np.logaddexp.reduce(list(exact(model, x).values()))
     assert evidence - 2.5 < float(ascent.objective(factors, problem.train)[0]) < evidence
 
@@ -112,7 +131,9 @@ def test_one_cluster_is_exact():
     model, problem = few(D=2, clusters=1)
     factors = fitted(model.mean_field(), problem.train, 1)
     (evidence,) = exact(model, problem.train.x).values()
-    assert float(model.mean_field().objective(factors, problem.train)) == pytest.approx(evidence, rel=1e-10)
+    assert float(model.mean_field().objective(factors, problem.train)) == pytest.approx(
+        evidence, rel=1e-10
+    )
 
 
 def test_gibbs_has_the_predictive_of_all_labellings():
@@ -158,7 +179,9 @@ def test_scikit_learns_bayesian_mixture_under_the_same_prior():
     ).fit(x)  # fmt: skip
     a, b = factors["m"][best, :, 0].argsort(), theirs.means_[:, 0].argsort()
     assert factors["m"][best][a].numpy() == pytest.approx(theirs.means_[b], abs=1e-6)
-    assert factors["alpha"][best][a].numpy() == pytest.approx(theirs.weight_concentration_[b], abs=1e-5)
+    assert factors["alpha"][best][a].numpy() == pytest.approx(
+        theirs.weight_concentration_[b], abs=1e-5
+    )
     nu = factors["nu"][best][a]
     assert nu.numpy() == pytest.approx(theirs.degrees_of_freedom_[b], abs=1e-5)
     covariance = (factors["V"][best][a] / nu[:, None, None]).numpy()
@@ -202,8 +225,12 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
         like = np.zeros(120)
         for k in range(3):
             mu, S = f["mu"][0, k].numpy(), f["covariance"][0, k].numpy()
-            like += math.exp(f["log_pi"][0, k]) * stats.multivariate_normal.pdf(problem.train.x.numpy(), mu, S)
-            value += stats.wishart.logpdf(np.linalg.inv(S), float(p.nu), torch.linalg.inv(p.V).numpy())
+            like += math.exp(f["log_pi"][0, k]) * stats.multivariate_normal.pdf(
+                problem.train.x.numpy(), mu, S
+            )
+            value += stats.wishart.logpdf(
+                np.linalg.inv(S), float(p.nu), torch.linalg.inv(p.V).numpy()
+            )
             value += stats.multivariate_normal.logpdf(mu, p.m.numpy(), S / float(p.beta))
         return value + np.log(like).sum()
 
@@ -212,19 +239,26 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
     top, g = literal(factors), torch.Generator().manual_seed(1)
     for _ in range(12):
         moved = dict(factors)
-        moved["log_pi"] = (factors["log_pi"] + 0.02 * torch.randn(1, 3, generator=g, dtype=F64)).log_softmax(1)
+        moved["log_pi"] = (
+            factors["log_pi"] + 0.02 * torch.randn(1, 3, generator=g, dtype=F64)
+        ).log_softmax(1)
         moved["mu"] = factors["mu"] + 0.02 * torch.randn(1, 3, 2, generator=g, dtype=F64)
         stretch = (0.02 * torch.randn(1, 3, 2, generator=g, dtype=F64)).exp().diag_embed()
         moved["covariance"] = stretch @ factors["covariance"] @ stretch
         assert literal(moved) < top
     for k in range(3):  # and level there in the weights
         step = 1e-3 * torch.eye(3, dtype=F64)[k]
-        ends = [literal(factors | {"log_pi": (factors["log_pi"] + way * step).log_softmax(1)}) for way in (1, -1)]
+        ends = [
+            literal(factors | {"log_pi": (factors["log_pi"] + way * step).log_softmax(1)})
+            for way in (1, -1)
+        ]
         assert abs(ends[0] - ends[1]) / 2e-3 < 1e-3
 
 
 def test_what_cannot_be_fitted():
-    with pytest.raises(Misfit, match=r"model\.clusters=9: dataset=few has 4 training rows; lower it"):
+    with pytest.raises(
+        Misfit, match=r"model\.clusters=9: dataset=few has 4 training rows; lower it"
+    ):
         few(clusters=9)
     with pytest.raises(Misfit, match=r"model\.freedom=0\.5: rows of 2 values need more than 1"):
         few(D=2, freedom=0.5)
@@ -239,7 +273,9 @@ def test_rand_index_is_scikit_learns():
     g = torch.Generator().manual_seed(0)
     one, other = torch.randint(4, (50,), generator=g), torch.randint(3, (50,), generator=g)
     other[:25] = one[:25] % 3
-    assert adjusted_rand(one, other) == pytest.approx(adjusted_rand_score(one.numpy(), other.numpy()))
+    assert adjusted_rand(one, other) == pytest.approx(
+        adjusted_rand_score(one.numpy(), other.numpy())
+    )
     assert adjusted_rand(one, (one + 1) % 4) == 1.0
     assert adjusted_rand(torch.zeros(5, dtype=torch.long), torch.zeros(5, dtype=torch.long)) == 1.0
 
@@ -247,7 +283,9 @@ def test_rand_index_is_scikit_learns():
 def test_draws_predict_rows_and_find_clusters():
     problem, rng = load("mixture_sim", n_train=100, n_test=200)
     inference = component("inference", "cavi", draws=200)
-    state = inference.init(component("model", "gaussian_mixture").build(problem, Streams(0)), problem, rng)
+    state = inference.init(
+        component("model", "gaussian_mixture").build(problem, Streams(0)), problem, rng
+    )
     for _, batch in problem.batches("whole", rng, 0, 60):
         state, _ = inference.step(state, batch, rng)
     posterior = inference.posterior(state)

@@ -30,7 +30,9 @@ def log_sticks(z: tuple[int, ...]) -> float:
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
     size = [sum(k == t for k in z) for t in range(T)]
-    return sum(log_beta(1 + size[t], ALPHA + sum(size[t + 1 :])) - log_beta(1, ALPHA) for t in range(T - 1))
+    return sum(
+        log_beta(1 + size[t], ALPHA + sum(size[t + 1 :])) - log_beta(1, ALPHA) for t in range(T - 1)
+    )
 
 
 def log_evidence() -> float:
@@ -63,8 +65,11 @@ def test_prior_of_weights_is_that_of_sticks():
             return torch.stack([pi[t] / pi[t:].sum() for t in range(T - 1)])
 
         J = torch.autograd.functional.jacobian(shares, theta[one, : T - 1])
-        literal = sum(math.log(ALPHA) + (ALPHA - 1) * math.log(1 - u) for u in v) + float(J.det().abs().log())
-        flat = float(MODULE.mixture.log_prior(theta)[one] - log_pi[one].sum()) - math.lgamma(T)  # of the clusters alone
+        literal = sum(math.log(ALPHA) + (ALPHA - 1) * math.log(1 - u) for u in v) + float(
+            J.det().abs().log()
+        )
+        # of the clusters alone
+        flat = float(MODULE.mixture.log_prior(theta)[one] - log_pi[one].sum()) - math.lgamma(T)
         assert float(MODULE.log_prior(theta)[one]) == pytest.approx(literal + flat)
     many, *_ = MODULE.mixture.split(MODULE.sample_prior(20_000, torch.Generator().manual_seed(2)))
     first = many[:, 0].exp()
@@ -106,7 +111,9 @@ def test_order_of_sizes_has_the_highest_bound():
     size = torch.tensor([0.4, 3.0, 0.6], dtype=X.dtype)
     best = ascent._factors_given((size / 4)[None, :, None].expand(1, T, 4), ROWS)
     torch.testing.assert_close(best["nu"][0] - PRIOR.nu, size[[1, 0, 2]])
-    torch.testing.assert_close(best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]]))
+    torch.testing.assert_close(
+        best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]])
+    )
     # the largest of the first two sticks first, whatever the last has
     for last in ([], [2]):
         assert log_sticks((0, 0, 0, 1, *last)) > log_sticks((1, 1, 1, 0, *last))

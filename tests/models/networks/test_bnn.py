@@ -58,14 +58,21 @@ def test_log_joint_literally(scaling, precision, noise):
         lam = rest[0] if precision == "learned" else 1.0
         gammas = rest[-2:] if noise == "learned" else [1 / 0.3] * 2
         scales = [
-            s for o, i in shapes for s in [0.8 / math.sqrt(i if scaling == "fan_in" else 1)] * (o * i) + [0.8] * o
+            s
+            for o, i in shapes
+            for s in [0.8 / math.sqrt(i if scaling == "fan_in" else 1)] * (o * i) + [0.8] * o
         ]
-        expected = sum(stats.norm.logpdf(v, 0, s / math.sqrt(lam)) for v, s in zip(w, scales, strict=True))
+        expected = sum(
+            stats.norm.logpdf(v, 0, s / math.sqrt(lam)) for v, s in zip(w, scales, strict=True)
+        )
         if precision == "learned":
-            expected += stats.gamma.logpdf(lam, 2.0, scale=1 / 0.5) + math.log(lam)  # Jacobian of log λ
+            # Jacobian of log λ
+            expected += stats.gamma.logpdf(lam, 2.0, scale=1 / 0.5) + math.log(lam)
         if noise == "learned":
             # u = log γ / 2.5 has the Jacobian 2.5 γ
-            expected += sum(stats.gamma.logpdf(g, 3.0, scale=1 / 0.2) + math.log(2.5 * g) for g in gammas)
+            expected += sum(
+                stats.gamma.logpdf(g, 3.0, scale=1 / 0.2) + math.log(2.5 * g) for g in gammas
+            )
         for x, y in zip(data.train.x.tolist(), data.train.y.tolist(), strict=True):
             f = by_loops(shapes, w, x)
             expected += sum(stats.norm.logpdf(y[t], f[t], gammas[t] ** -0.5) for t in range(2))
@@ -85,7 +92,9 @@ def test_prior_draws_have_the_prior():
         assert stats.kstest(unit.numpy(), stats.norm.cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("options", [{}, {"precision": "fixed", "noise": 0.3}, {"scaling": "fan_in"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"precision": "fixed", "noise": 0.3}, {"scaling": "fan_in"}]
+)
 def test_gradients(options):
     data = real(n=4, n_inputs=2, n_tasks=1, missing=0.0)
     model = built(data, **options)
@@ -98,7 +107,8 @@ def test_normalised_prior_of_a_single_precision():
     log_lambda = torch.linspace(-25, 8, 20_001, dtype=F64)
     theta = torch.zeros(len(log_lambda), model.dim, dtype=F64)
     theta[:, -1] = log_lambda
-    at_zero = 0.5 * model.n_weights * (log_lambda - math.log(2 * math.pi * 0.8**2))  # log N(0 | 0, s²/λ) of all weights
+    # log N(0 | 0, s²/λ) of all weights
+    at_zero = 0.5 * model.n_weights * (log_lambda - math.log(2 * math.pi * 0.8**2))
     density = (model.log_prior(theta) - at_zero).exp()
     assert float(torch.trapezoid(density, log_lambda)) == pytest.approx(1, abs=1e-6)
     wrong = (model.log_prior(theta) - at_zero - log_lambda).exp()

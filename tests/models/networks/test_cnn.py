@@ -14,7 +14,9 @@ from runner.execution.rng import Streams
 
 def images(n=20, shape=(6, 5), n_classes=3, dtype=torch.float64, unit=1.0):
     """Uniform images in the units of the dataset, [0, unit]."""
-    problem = classes(n=n, n_inputs=math.prod(shape), n_classes=n_classes, batch_size=8, dtype=dtype)
+    problem = classes(
+        n=n, n_inputs=math.prod(shape), n_classes=n_classes, batch_size=8, dtype=dtype
+    )
     problem.image_shape, problem.bounds = shape, (0.0, unit)
     for name in ("train", "test"):
         batch = getattr(problem, name)
@@ -23,7 +25,9 @@ def images(n=20, shape=(6, 5), n_classes=3, dtype=torch.float64, unit=1.0):
 
 
 def cnn(**changes):
-    return component("model", "cnn", **({"channels": [2], "widths": [4], "activation": "tanh"} | changes))
+    return component(
+        "model", "cnn", **({"channels": [2], "widths": [4], "activation": "tanh"} | changes)
+    )
 
 
 def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride, flip=False):
@@ -38,7 +42,10 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride,
     colours, height, width = shape
     pixels = x.tolist()
     h = [
-        [[(pixels[(c * height + i) * width + j] - mean[c]) / std[c] for j in range(width)] for i in range(height)]
+        [
+            [(pixels[(c * height + i) * width + j] - mean[c]) / std[c] for j in range(width)]
+            for i in range(height)
+        ]
         for c in range(colours)
     ]
     for out in channels:
@@ -58,12 +65,18 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride,
             full.append(rows)
         if stride:
             height, width = (height + 1) // 2, (width + 1) // 2
-            h = [[[math.tanh(rows[2 * i][2 * j]) for j in range(width)] for i in range(height)] for rows in full]
+            h = [
+                [[math.tanh(rows[2 * i][2 * j]) for j in range(width)] for i in range(height)]
+                for rows in full
+            ]
             continue
         height, width = height // 2, width // 2
         h = [
             [
-                [max(math.tanh(rows[2 * i + u][2 * j + v]) for u in (0, 1) for v in (0, 1)) for j in range(width)]
+                [
+                    max(math.tanh(rows[2 * i + u][2 * j + v]) for u in (0, 1) for v in (0, 1))
+                    for j in range(width)
+                ]
                 for i in range(height)
             ]
             for rows in full
@@ -71,7 +84,9 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride,
     flat = [value for channel in h for row in channel for value in row]
     for layer, out in enumerate([*widths, n_outputs]):
         w, b = take(out * len(flat)), take(out)
-        flat = [sum(w[i * len(flat) + j] * flat[j] for j in range(len(flat))) + b[i] for i in range(out)]
+        flat = [
+            sum(w[i * len(flat) + j] * flat[j] for j in range(len(flat))) + b[i] for i in range(out)
+        ]
         if layer < len(widths):
             flat = [math.tanh(v) for v in flat]
     assert at == len(theta)
@@ -90,18 +105,24 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride,
 )
 def test_forward_and_particles_literally(shape, channels, kernel, widths, downsampling):
     problem = images(n=3, shape=shape)
-    network = cnn(channels=channels, kernel=kernel, widths=widths, downsampling=downsampling).build(problem, Streams(0))
+    network = cnn(channels=channels, kernel=kernel, widths=widths, downsampling=downsampling).build(
+        problem, Streams(0)
+    )
     image = (1, *shape) if len(shape) == 2 else shape
     pixels = problem.train.x.reshape(3, image[0], -1)
     mean = [float(pixels[:, c].mean()) for c in range(image[0])]
     std = [float(pixels[:, c].std(correction=0)) for c in range(image[0])]
     theta = network.sample_prior(2, torch.Generator().manual_seed(1))
     settings = mean, std, image, channels, kernel, widths, 3, downsampling == "stride"
-    expected = torch.stack([torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta])
+    expected = torch.stack(
+        [torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta]
+    )
     torch.testing.assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
     own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
     torch.testing.assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
-    torch.testing.assert_close(network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1])
+    torch.testing.assert_close(
+        network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1]
+    )
     with torch.no_grad():
         network.theta.copy_(theta[1])
     torch.testing.assert_close(network(problem.test.x)[:, 0], expected[1])
@@ -128,14 +149,18 @@ def test_normalisation_is_inside_the_model():
     torch.testing.assert_close(*gradients)
     blank = images()
     blank.train = Batch(torch.zeros_like(blank.train.x), blank.train.y, blank.train.mask, 1.0)
-    assert torch.isfinite(cnn().build(blank, Streams(0))(blank.test.x)).all()  # pixels that never differ
+    # pixels that never differ
+    assert torch.isfinite(cnn().build(blank, Streams(0))(blank.test.x)).all()
 
 
 @pytest.mark.parametrize("downsampling", ["pool", "stride"])
 def test_gradients_are_those_of_finite_differences(downsampling):
     problem = images(n=4)
     network = cnn(downsampling=downsampling).build(problem, Streams(0))
-    theta, x = network.sample_prior(2, torch.Generator().manual_seed(0)).requires_grad_(), problem.test.x
+    theta, x = (
+        network.sample_prior(2, torch.Generator().manual_seed(0)).requires_grad_(),
+        problem.test.x,
+    )
     assert torch.autograd.gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
 
 
@@ -149,7 +174,9 @@ def test_a_strided_convolution_is_the_librarys():
         ours, theirs = convolve(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
         torch.testing.assert_close(ours, theirs)
         along = torch.randn(ours.shape, generator=g, dtype=torch.float64)
-        for one, other in zip(*(torch.autograd.grad(h, inputs, along) for h in (ours, theirs)), strict=True):
+        for one, other in zip(
+            *(torch.autograd.grad(h, inputs, along) for h in (ours, theirs)), strict=True
+        ):
             torch.testing.assert_close(one, other)
         assert torch.autograd.gradgradcheck(lambda *z, s=stride: convolve(*z, s), inputs)
 
@@ -159,7 +186,12 @@ def test_glorot_limits_count_the_window():
     network = cnn(channels=[64, 32], widths=[200]).build(problem, Streams(0))
     (w1, _), (w2, b2), (w3, _), (w4, _) = network.layers(network.theta.detach())
     assert not b2.any()
-    limits = [math.sqrt(6 / (9 + 64 * 9)), math.sqrt(6 / (64 * 9 + 32 * 9)), math.sqrt(6 / 328), math.sqrt(6 / 203)]
+    limits = [
+        math.sqrt(6 / (9 + 64 * 9)),
+        math.sqrt(6 / (64 * 9 + 32 * 9)),
+        math.sqrt(6 / 328),
+        math.sqrt(6 / 203),
+    ]
     for w, limit in zip((w1, w2, w3, w4), limits, strict=True):
         assert 0.97 * limit < float(w.abs().max()) <= limit
 
@@ -176,7 +208,12 @@ def test_dropout_acts_on_features_and_hidden_units():
     z = (f.mean(0)[:, 0] - network(x).detach()[:, 0]) / (variance / S).sqrt()
     assert float(z.abs().max()) < 4.5
     torch.testing.assert_close(f.var(0)[:, 0], variance, rtol=0.1, atol=0)
-    assert cnn(widths=[3], dropout=p).build(problem, Streams(0))(x, torch.Generator(), 5).shape == (5, 2, 1, 3)
+    assert cnn(widths=[3], dropout=p).build(problem, Streams(0))(x, torch.Generator(), 5).shape == (
+        5,
+        2,
+        1,
+        3,
+    )
 
 
 METHODS = {
@@ -191,7 +228,10 @@ METHODS = {
 def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path):
     problem = images(dtype=torch.float32)
     problem.attacker = component("attacker", "fgsm")
-    pieces = component("inference", method, **METHODS[method]), cnn(dropout=0.2 if method == "mc_dropout" else 0.0)
+    pieces = (
+        component("inference", method, **METHODS[method]),
+        cnn(dropout=0.2 if method == "mc_dropout" else 0.0),
+    )
     state, rng = train(*pieces, problem, 3)
     again, _ = resumed(*pieces, problem, 3, 2, tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
@@ -213,7 +253,11 @@ def test_local_noise_is_refused_where_pixels_share_their_weights():
 def test_bad_input_in_one_line():
     with pytest.raises(Misfit, match=r"model=cnn: the inputs of small are no images; .* model=mlp"):
         cnn().build(classes(), Streams(0))
-    with pytest.raises(Misfit, match=r"model\.channels: 3 poolings leave nothing of 6 × 5 pixels; give at most 2"):
+    with pytest.raises(
+        Misfit, match=r"model\.channels: 3 poolings leave nothing of 6 × 5 pixels; give at most 2"
+    ):
         cnn(channels=[1, 1, 1]).build(images(), Streams(0))
-    with pytest.raises(ValueError, match="kernel: must be odd, so that it has a middle, not 4; use 5"):
+    with pytest.raises(
+        ValueError, match="kernel: must be odd, so that it has a middle, not 4; use 5"
+    ):
         cnn(kernel=4)

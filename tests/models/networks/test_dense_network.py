@@ -20,7 +20,13 @@ PROBLEMS = {
     "binary": classes(n=11, n_classes=2),
     "classes, two tasks": classes(n=12, n_tasks=2),  # of which labels are missing
 }
-MLP = {"widths": [5, 4], "activation": "tanh", "prior_std": 0.7, "noise_init": 0.3, "noise_spread": 1.5}
+MLP = {
+    "widths": [5, 4],
+    "activation": "tanh",
+    "prior_std": 0.7,
+    "noise_init": 0.3,
+    "noise_spread": 1.5,
+}
 BNN = {
     "widths": [5, 4], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
     "noise_shape": 3.0, "noise_rate": 0.2, "noise_unit": 2.5, "scaling": "fan_in",
@@ -60,14 +66,21 @@ def test_equals_autograd(activation, problem):
 
 
 @pytest.mark.parametrize("widths", [[], [5], [1], [5, 1, 3], [1, 1]], ids=str)
-@pytest.mark.parametrize("problem", [PROBLEMS["real, one task"], PROBLEMS["real"]], ids=["one output", "two"])
+@pytest.mark.parametrize(
+    "problem", [PROBLEMS["real, one task"], PROBLEMS["real"]], ids=["one output", "two"]
+)
 def test_equals_autograd_at_any_depth(problem, widths):
     agrees("mlp", problem, MLP | {"widths": widths, "activation": "leaky_relu"})
-    x = torch.randn(6, *problem.train.x.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    agrees("mlp", problem, MLP | {"widths": widths}, replace(problem.train, x=x, scale=2.3))  # inputs of their own
+    x = torch.randn(
+        6, *problem.train.x.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
+    # inputs of their own
+    agrees("mlp", problem, MLP | {"widths": widths}, replace(problem.train, x=x, scale=2.3))
 
 
-@pytest.mark.parametrize("options", [{"noise_spread": None}, {"noise_spread": 0.5}], ids=["flat", "informative"])
+@pytest.mark.parametrize(
+    "options", [{"noise_spread": None}, {"noise_spread": 0.5}], ids=["flat", "informative"]
+)
 def test_prior_of_the_noise(options):
     agrees("mlp", PROBLEMS["real"], MLP | {"noise": "learned"} | options)
 
@@ -98,7 +111,9 @@ def test_missing_labels_may_hold_anything():
     theta, batch = model.sample_prior(3, torch.Generator().manual_seed(1)), problem.train
     other = replace(batch, y=torch.where(batch.mask, batch.y, -1))
     for found, expected in zip(
-        value_and_gradient(model, theta, other), value_and_gradient(model, theta, batch), strict=True
+        value_and_gradient(model, theta, other),
+        value_and_gradient(model, theta, batch),
+        strict=True,
     ):
         assert torch.equal(found, expected)
 
@@ -149,6 +164,8 @@ def test_a_network_that_begins_elsewhere_keeps_it():
     assert isinstance(begun, ClosedFormScore)
     theta = network.sample_prior(2, torch.Generator().manual_seed(1))
     for found, expected in zip(
-        value_and_gradient(begun, theta, problem.train), value_and_gradient(network, theta, problem.train), strict=True
+        value_and_gradient(begun, theta, problem.train),
+        value_and_gradient(network, theta, problem.train),
+        strict=True,
     ):
         assert torch.equal(found, expected)

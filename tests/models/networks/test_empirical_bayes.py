@@ -20,11 +20,14 @@ def built(**keys) -> tuple[FeedForward, EmpiricalBayesNetwork]:
     """The same network twice: plain, and as the keys have it."""
     problem = real(n=6)
     plain = component("model", "mlp", prior_std=0.5, **SMALL).build(problem, Streams(3))
-    return plain, component("model", "mlp", **{"prior_std": 0.5, **SMALL, **keys}).build(problem, Streams(3))
+    return plain, component("model", "mlp", **{"prior_std": 0.5, **SMALL, **keys}).build(
+        problem, Streams(3)
+    )
 
 
 @pytest.mark.parametrize(
-    "keys", [{"biases": "point"}, {"prior_std": "learned"}, {"prior_std": "learned", "biases": "point"}]
+    "keys",
+    [{"biases": "point"}, {"prior_std": "learned"}, {"prior_std": "learned", "biases": "point"}],
 )
 def test_begins_as_the_plain_network(keys):
     plain, network = built(**keys)
@@ -43,7 +46,9 @@ def test_point_biases_stand_where_the_layers_have_them():
             b.copy_(torch.arange(len(b)) + 10.0 * layer)
     theta = torch.randn(3, weights, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     at = 0
-    for layer, ((W, b), (out, inside)) in enumerate(zip(network.layers(theta), plain.shapes, strict=True)):
+    for layer, ((W, b), (out, inside)) in enumerate(
+        zip(network.layers(theta), plain.shapes, strict=True)
+    ):
         assert torch.equal(W, theta[:, at : at + out * inside].unflatten(1, (out, inside)))
         assert torch.equal(b, (torch.arange(out) + 10.0 * layer).expand(3, -1).to(b))
         at += out * inside
@@ -56,15 +61,20 @@ def test_the_prior_follows_its_learned_variance():
     log_p = torch.distributions.Normal(0, network.prior_std).log_prob(theta).sum()
     log_p.backward()
     n, v = len(theta), 0.25**2
-    expected = -0.5 * n + 0.5 * float(theta.square().sum()) / v  # ∂/∂log σ₀² of −n/2 log σ₀² − ½ Σθ²/σ₀²
+    # ∂/∂log σ₀² of −n/2 log σ₀² − ½ Σθ²/σ₀²
+    expected = -0.5 * n + 0.5 * float(theta.square().sum()) / v
     assert float(network.log_prior_variance.grad) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("inference", ["mean_field_vi", "aadm", "bb_alpha"])
 def test_variational_posteriors_move_what_has_no_posterior(inference):
     problem = real(n=12)
-    method = component("inference", inference, **({"estimator": "weights"} if inference == "mean_field_vi" else {}))
-    model = component("model", "mlp", prior_std="learned", prior_init=math.exp(-2.5), biases="point", **SMALL)
+    method = component(
+        "inference", inference, **({"estimator": "weights"} if inference == "mean_field_vi" else {})
+    )
+    model = component(
+        "model", "mlp", prior_std="learned", prior_init=math.exp(-2.5), biases="point", **SMALL
+    )
     rng = Streams(1)
     network = model.build(problem, rng)
     before = {name: p.detach().clone() for name, p in network.named_parameters()}
@@ -86,6 +96,10 @@ def test_variational_posteriors_move_what_has_no_posterior(inference):
     ],
 )  # fmt: skip
 def test_refused_before_data_are_read(inference, keys, told):
-    method = component("inference", inference, **({"estimator": "local"} if inference == "mean_field_vi" else {}))
+    method = component(
+        "inference", inference, **({"estimator": "local"} if inference == "mean_field_vi" else {})
+    )
     with pytest.raises((ConfigError, Misfit), match=told.replace(".", r"\.")):
-        check_pairs(component("dataset", "airfoil"), component("model", "mlp", **keys), method, None)
+        check_pairs(
+            component("dataset", "airfoil"), component("model", "mlp", **keys), method, None
+        )

@@ -38,7 +38,9 @@ def test_forward_and_particles_literally(problem):
     expected = torch.stack([by_loops(network, network.theta, row, t, c) for row in x])
     torch.testing.assert_close(network(x), expected)
     theta = network.sample_prior(3, torch.Generator().manual_seed(1))
-    expected = torch.stack([torch.stack([by_loops(network, k, row, t, c) for row in x]) for k in theta])
+    expected = torch.stack(
+        [torch.stack([by_loops(network, k, row, t, c) for row in x]) for k in theta]
+    )
     torch.testing.assert_close(network.outputs(theta, x), expected)
     # passes without dropout are copies of the one pass
     assert torch.equal(network(x, torch.Generator(), 2), network(x).expand(2, *network(x).shape))
@@ -48,15 +50,21 @@ def test_real_likelihood_literally_with_missing_labels():
     problem = real(n=6)
     network, batch = build(problem), problem.train
     f = network(batch.x)
-    log_prob, mean, variance = network.log_prob(f, batch).tolist(), f[..., 0].tolist(), network.log_noise.exp().tolist()
+    log_prob, mean, variance = (
+        network.log_prob(f, batch).tolist(),
+        f[..., 0].tolist(),
+        network.log_noise.exp().tolist(),
+    )
     for b in range(6):
         expected = sum(
-            -0.5 * math.log(2 * math.pi * variance[t]) - (float(batch.y[b, t]) - mean[b][t]) ** 2 / (2 * variance[t])
+            -0.5 * math.log(2 * math.pi * variance[t])
+            - (float(batch.y[b, t]) - mean[b][t]) ** 2 / (2 * variance[t])
             for t in range(2)
             if batch.mask[b, t]
         )
         assert log_prob[b] == pytest.approx(expected, rel=1e-12)
-    network.log_prob(f, batch).sum().backward()  # NaN of a missing label must not reach the gradient
+    # NaN of a missing label must not reach the gradient
+    network.log_prob(f, batch).sum().backward()
     assert torch.isfinite(network.theta.grad).all()
     assert torch.isfinite(network.log_noise.grad).all()
 
@@ -70,7 +78,10 @@ def test_class_likelihood_is_equation_3_13():
         for t in range(2):
             if batch.mask[b, t]:
                 logits = f[b, t].tolist()
-                expected += math.log(math.exp(logits[batch.y[b, t]]) / sum(math.exp(v) for v in logits))  # eq. (3.13)
+                # eq. (3.13)
+                expected += math.log(
+                    math.exp(logits[batch.y[b, t]]) / sum(math.exp(v) for v in logits)
+                )
         assert network.log_prob(f, batch)[b].item() == pytest.approx(expected, rel=1e-12)
     missing = batch.y.clone()
     missing[~batch.mask] = -1  # any value may stand where a label is missing
@@ -84,12 +95,16 @@ def test_log_joint_agrees_with_the_module(options):
     network, batch = build(problem, **options), problem.train
     own = network.theta if options else torch.cat([network.theta, network.log_noise])
     theta = torch.stack([own.detach(), 2 * own.detach()])
-    torch.testing.assert_close(network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch))
+    torch.testing.assert_close(
+        network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch)
+    )
     assert network.dim == theta.shape[1] == len(network.theta) + (0 if options else 2)
     # log_prior is a normalised density; penalty is its negative up to a constant
     normal = torch.distributions.Normal(0.0, 0.7).log_prob(theta[:, : len(network.theta)]).sum(1)
     if not options:
-        normal = normal + torch.distributions.Normal(math.log(0.3), 1.5).log_prob(theta[:, -2:]).sum(1)
+        normal = normal + torch.distributions.Normal(math.log(0.3), 1.5).log_prob(
+            theta[:, -2:]
+        ).sum(1)
     torch.testing.assert_close(network.log_prior(theta), normal)
     constant = network.penalty() + network.log_prior(theta)[0]
     with torch.no_grad():
@@ -98,7 +113,10 @@ def test_log_joint_agrees_with_the_module(options):
             network.log_noise *= 2
     torch.testing.assert_close(network.penalty() + network.log_prior(theta)[1], constant)
     # particles predict what the module predicts, with their own noise
-    predictive, expected = network.predictive(theta[1:], batch.x), network.output_predictive(network(batch.x)[None])
+    predictive, expected = (
+        network.predictive(theta[1:], batch.x),
+        network.output_predictive(network(batch.x)[None]),
+    )
     torch.testing.assert_close(predictive.mu, expected.mu)
     torch.testing.assert_close(predictive.v, expected.v)
 
@@ -139,7 +157,8 @@ def test_dropout_masks_and_rescales_hidden_units_only():
     torch.testing.assert_close(kept, kept.round())
     n = f.numel() * 40
     assert abs(float(kept.mean()) / 40 - 0.75) < 4 * math.sqrt(0.75 * 0.25 / n)
-    assert torch.equal(network(x), torch.full((50, 1, 1), 40.0, dtype=torch.float64))  # off without a generator
+    # off without a generator
+    assert torch.equal(network(x), torch.full((50, 1, 1), 40.0, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("name", ["mann2", "mann3", "mbnn2", "mbnn3", "mlp"])
@@ -167,7 +186,9 @@ def test_without_hidden_units_it_is_multinomial_regression():
     """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of logistic_regression, θ in another order."""
     problem, rng = classes(n_classes=3), Streams(0)
     network = component("model", "mlp", widths=[]).build(problem, rng)
-    regression = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(problem, rng)
+    regression = component(
+        "model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0
+    ).build(problem, rng)
     theta = network.initial(4, rng.init) + 0.1
     W, b = theta[:, :12].view(4, 3, 4), theta[:, 12:].view(4, 3, 1)
     same = torch.cat([b, W], 2).flatten(1)

@@ -58,7 +58,9 @@ def test_density_is_that_of_the_dense_gaussian(name):
     for k in range(4):
         phi, y, noise, weights = dense(model, rest[k], problem)
         covariance = noise * torch.eye(len(y), dtype=y.dtype) + 0.7**2 * phi @ phi.T
-        literal = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
+        literal = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(
+            y
+        )
         literal = literal + normal(0.0, 0.7, weights).sum()
         if model.network.learns_noise and model.network.noise_spread is not None:
             literal = literal + normal(math.log(0.1), 2.0, noise.log())

@@ -55,15 +55,23 @@ def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
 
 
 def test_vgg_19_has_the_printed_blocks_and_as_many_weights_as_counted():
-    problem = replace(classes(n=1, n_inputs=3072, n_classes=10, dtype=torch.float32), image_shape=(3, 32, 32))
+    problem = replace(
+        classes(n=1, n_inputs=3072, n_classes=10, dtype=torch.float32), image_shape=(3, 32, 32)
+    )
     network = component("model", "vgg").build(problem, Streams(0))
     channels = [64] * 2 + [128] * 2 + [256] * 4 + [512] * 8
     assert [kernel.shape[0] for kernel in network.kernels] == channels
     assert [kernel.shape[1] for kernel in network.kernels] == [3, *channels[:-1]]
     assert sorted(network.ends) == [1, 3, 7, 11, 15]
-    counted = sum(9 * i * o + 2 * o for i, o in zip([3, *channels[:-1]], channels, strict=True)) + 512 * 10 + 10
+    counted = (
+        sum(9 * i * o + 2 * o for i, o in zip([3, *channels[:-1]], channels, strict=True))
+        + 512 * 10
+        + 10
+    )
     assert sum(parameter.numel() for parameter in network.parameters()) == counted == 20_035_018
-    assert {depth: sum(blocks) + 3 for depth, blocks in BLOCKS.items() if depth > 7} == {d: d for d in (11, 13, 16, 19)}
+    assert {depth: sum(blocks) + 3 for depth, blocks in BLOCKS.items() if depth > 7} == {
+        d: d for d in (11, 13, 16, 19)
+    }
     network.train(False)
     with torch.no_grad():
         assert network(problem.test.x).shape == (1, 1, 10)
@@ -74,7 +82,9 @@ def test_weights_begin_with_the_variance_of_he_from_the_runs_own_stream():
     network = component("model", "vgg", depth=7, width=16).build(images(), Streams(0))
     assert torch.equal(state, torch.random.get_rng_state())
     again = component("model", "vgg", depth=7, width=16).build(images(), Streams(0))
-    assert all(torch.equal(a, b) for a, b in zip(network.parameters(), again.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(network.parameters(), again.parameters(), strict=True)
+    )
     kernel = network.kernels[3]  # 32 channels of 32
     assert float(kernel.detach().var()) == pytest.approx(2 / (9 * 32), rel=0.05)
 
@@ -96,9 +106,14 @@ def test_it_learns():
 
 
 def test_what_it_cannot_read_is_refused_in_one_line():
-    with pytest.raises(Misfit, match=r"the inputs of small are no images; choose a dataset of images"):
+    with pytest.raises(
+        Misfit, match=r"the inputs of small are no images; choose a dataset of images"
+    ):
         SMALL_VGG.build(classes(), Streams(0))
-    with pytest.raises(Misfit, match=r"model\.depth=19: 5 poolings leave nothing of 8 × 8 pixels; use model\.depth=7"):
+    with pytest.raises(
+        Misfit,
+        match=r"model\.depth=19: 5 poolings leave nothing of 8 × 8 pixels; use model\.depth=7",
+    ):
         component("model", "vgg").build(images(), Streams(0))
     with pytest.raises(ValueError, match="depth"):
         component("model", "vgg", depth=8)

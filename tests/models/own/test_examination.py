@@ -14,7 +14,9 @@ from runner.execution.rng import Streams
 
 
 def model(name: str = "Victim", outputs: str | None = None, **arguments):
-    return component("model", "module", class_path=f"own_victims:{name}", outputs=outputs, arguments=arguments)
+    return component(
+        "model", "module", class_path=f"own_victims:{name}", outputs=outputs, arguments=arguments
+    )
 
 
 def built(problem, name: str = "Victim", outputs: str | None = None, **arguments):
@@ -31,7 +33,12 @@ def built(problem, name: str = "Victim", outputs: str | None = None, **arguments
             r"every row of its outputs sums to one, .* belong; set model\.outputs=probabilities, or leave",
         ),
         ("softmax", 2, 2, r"every row of its outputs sums to one"),
-        ("sigmoid", 3, 3, r"every output lies in \[0, 1\], .*\(model\.outputs=logits if they are meant so\)"),
+        (
+            "sigmoid",
+            3,
+            3,
+            r"every output lies in \[0, 1\], .*\(model\.outputs=logits if they are meant so\)",
+        ),
         ("sigmoid", 1, 2, r"every output lies in \[0, 1\], .*set model\.outputs=probabilities"),
         ("clipped", 3, 3, r"every output lies in \[0, 1\]"),
         ("log_sigmoid", 1, 2, r"no output is above 0, .*set model\.outputs=log_probabilities"),
@@ -89,19 +96,24 @@ def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
 
 def test_real_labels_have_no_such_outputs():
     with pytest.raises(
-        Misfit, match=r"model\.outputs=probabilities: small has real labels and no classes; leave it out"
+        Misfit,
+        match=r"model\.outputs=probabilities: small has real labels and no classes; leave it out",
     ):
         built(real(), outputs="probabilities", inputs=3, n_outputs=2)
     built(real(), inputs=3, n_outputs=2, last="sigmoid")
 
 
-@pytest.mark.parametrize(("outputs", "last"), [("probabilities", "softmax"), ("log_probabilities", "log_softmax")])
+@pytest.mark.parametrize(
+    ("outputs", "last"), [("probabilities", "softmax"), ("log_probabilities", "log_softmax")]
+)
 def test_of_several_classes_it_is_the_network_of_the_logits(outputs, last):
     ours, theirs = built(classes(), outputs=outputs, last=last), built(classes())
     same(ours, theirs, classes())
 
 
-@pytest.mark.parametrize(("outputs", "last"), [("probabilities", "sigmoid"), ("log_probabilities", "log_sigmoid")])
+@pytest.mark.parametrize(
+    ("outputs", "last"), [("probabilities", "sigmoid"), ("log_probabilities", "log_sigmoid")]
+)
 def test_of_one_output_it_is_the_network_of_the_log_odds(outputs, last):
     problem = classes(n_classes=2)
     ours = built(problem, outputs=outputs, last=last, n_outputs=1)
@@ -123,9 +135,13 @@ def same(ours, theirs, problem):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("outputs", ["probabilities", "log_probabilities"])
 def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(dtype, outputs):
-    f = torch.tensor([-2000.0, -200, -30, -1, 0, 1, 30, 200, 2000], dtype=dtype)[:, None].requires_grad_()
+    f = torch.tensor([-2000.0, -200, -30, -1, 0, 1, 30, 200, 2000], dtype=dtype)[
+        :, None
+    ].requires_grad_()
     for values in (f.sigmoid(), torch.cat([f.sigmoid(), (-f).sigmoid()], 1)):
-        logits = to_logits(values if outputs == "probabilities" else values.clamp_min(1e-37).log(), outputs)
+        logits = to_logits(
+            values if outputs == "probabilities" else values.clamp_min(1e-37).log(), outputs
+        )
         (gradient,) = torch.autograd.grad(logits.log_softmax(-1)[:, 0].sum(), f, retain_graph=True)
         assert torch.isfinite(logits).all()
         assert torch.isfinite(gradient).all()
@@ -137,9 +153,15 @@ def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(d
     ("name", "said"),
     [
         ("InPlace", r"changes its input in place \(x -= …"),
-        ("Drop", r"gives two answers to the same rows: its forward draws random numbers \(as F\.dropout does"),
+        (
+            "Drop",
+            r"gives two answers to the same rows: its forward draws random numbers \(as F\.dropout does",
+        ),
         ("Centred", r"answers a row by the other rows of its batch"),
-        ("BatchStatistics", r"answers a row by the other rows of its batch .*track_running_stats=False"),
+        (
+            "BatchStatistics",
+            r"answers a row by the other rows of its batch .*track_running_stats=False",
+        ),
         ("OverRows", r"answers a row by the other rows of its batch"),
         ("WholeRange", r"answers a row by the other rows of its batch"),
         ("OverTime", r"answers a row by the other rows of its batch"),
@@ -158,7 +180,10 @@ def test_rows_that_are_not_answered_by_themselves(name, said):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Whole", r"gives int64 \[16, 3\] of a batch, must give \[rows, 3\] of floating-point numbers"),
+        (
+            "Whole",
+            r"gives int64 \[16, 3\] of a batch, must give \[rows, 3\] of floating-point numbers",
+        ),
         ("NoNumber", r"gives nan for \d+ of 16 training rows, before anything is learnt"),
         ("CutOff", r"every output lies in \[0, 1\], .*set model\.outputs=probabilities"),
         ("Lazy", r"first\.weight is of a lazy layer, of no size yet; give the layer its sizes"),
@@ -178,7 +203,10 @@ def test_it_is_trained_copied_and_attacked_in_the_format_of_the_run(name):
     state, rng = train(method, model(name), problem, 2)
     victim = Attacked(method.posterior(state))
     moved = fgsm.perturb(victim, problem.test.x, problem.test.y, rng, 0.3)
-    values = [state.network.log_prob(state.network(z), problem.test).sum() for z in (problem.test.x, moved)]
+    values = [
+        state.network.log_prob(state.network(z), problem.test).sum()
+        for z in (problem.test.x, moved)
+    ]
     assert moved.dtype == values[0].dtype == torch.float64
     assert float(values[1].detach()) < float(values[0].detach())
 
@@ -201,7 +229,9 @@ def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
 
 
 def test_a_gradient_that_is_not_finite_is_refused_before_training():
-    with pytest.raises(Misfit, match=r"parameters is not finite where training begins .* or take inference=fixed"):
+    with pytest.raises(
+        Misfit, match=r"parameters is not finite where training begins .* or take inference=fixed"
+    ):
         train(component("inference", "map"), model("LogOfSoftmax"), classes(), 1)
     train(component("inference", "fixed"), model("LogOfSoftmax"), classes(), 1)
 
@@ -219,10 +249,12 @@ def test_what_cannot_be_trained_is_evaluated_as_it_is():
     state, rng = train(component("inference", "fixed"), model("NoGrad"), problem, 1)
     plain = train(component("inference", "fixed"), model(), problem, 1)[0]
     found = [
-        component("inference", "fixed").posterior(s).predict(problem.test.x, rng.noise).logits for s in (state, plain)
+        component("inference", "fixed").posterior(s).predict(problem.test.x, rng.noise).logits
+        for s in (state, plain)
     ]
     assert torch.equal(*found)
-    train(component("inference", "random_walk_mh", chains=2), model("NoGrad"), problem, 2)  # follows no gradient
+    # follows no gradient
+    train(component("inference", "random_walk_mh", chains=2), model("NoGrad"), problem, 2)
 
 
 @pytest.mark.parametrize("name", ["NoInputGradient", "NoGrad"])
@@ -232,18 +264,21 @@ def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
     built(problem, name)
     problem.attacker = component("attacker", "pgd")
     with pytest.raises(
-        Misfit, match=r"depend on its inputs .* and attacker=pgd follows the gradient; leave .*attacker=square"
+        Misfit,
+        match=r"depend on its inputs .* and attacker=pgd follows the gradient; leave .*attacker=square",
     ):
         built(problem, name)
 
 
 def test_what_acts_in_training_alone_is_told(recwarn):
-    with pytest.warns(Doubtful, match=r"answers otherwise in training, .* use layers of nn\.Dropout"):
+    with pytest.warns(
+        Doubtful, match=r"answers otherwise in training, .* use layers of nn\.Dropout"
+    ):
         built(classes(), "DropInTraining")
     recwarn.clear()
-    component("model", "module", class_path="own_things:Net", arguments={"inputs": 4, "outputs": 3}).build(
-        classes(), Streams(0)
-    )  # layers of dropout and batch normalisation
+    component(
+        "model", "module", class_path="own_things:Net", arguments={"inputs": 4, "outputs": 3}
+    ).build(classes(), Streams(0))  # layers of dropout and batch normalisation
     assert not [w for w in recwarn.list if issubclass(w.category, Doubtful)]
 
 

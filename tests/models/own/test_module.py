@@ -88,7 +88,9 @@ def test_two_modules_of_a_seed_are_the_same_and_the_global_stream_stays():
     problem = classes()
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    one, same, other = (model(arguments=sizes(problem)).build(problem, Streams(seed)).theta for seed in (0, 0, 1))
+    one, same, other = (
+        model(arguments=sizes(problem)).build(problem, Streams(seed)).theta for seed in (0, 0, 1)
+    )
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
@@ -118,7 +120,9 @@ def test_it_learns_as_the_plain_module_does(tmp_path):
     _, net = with_file(tmp_path, problem)
     path = str(tmp_path / "net.pt")
     descent = component("inference", "map", optimizer="sgd", momentum=0.0, lr=0.5)
-    state, _ = train(descent, model(path=path, arguments=sizes(problem), prior_std=1e6), problem, 20)
+    state, _ = train(
+        descent, model(path=path, arguments=sizes(problem), prior_std=1e6), problem, 20
+    )
     net.train().drop.p = 0.0
     for _ in range(20):
         net.zero_grad()
@@ -149,7 +153,8 @@ def test_members_of_an_ensemble_are_made_apart():
     theta = network.initial(3, torch.Generator().manual_seed(0))
     assert theta.shape == (3, network.dim)
     assert not torch.equal(theta[0], theta[1])
-    assert int((theta == float(torch.tensor(0.7))).sum()) == 9  # a parameter that is not drawn is the same in all
+    # a parameter that is not drawn is the same in all
+    assert int((theta == float(torch.tensor(0.7))).sum()) == 9
 
 
 def test_images_are_images():
@@ -173,10 +178,22 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
     [
         ("own_things:Nett", {}, r"own_things has no Nett; there are "),
         ("no_such_module:Net", {}, r"ModuleNotFoundError: No module named 'no_such_module'"),
-        ("own_things:log_density", {"arguments": {"theta": torch.zeros(1, 1)}}, r"makes a Tensor, no torch.nn.Module"),
+        (
+            "own_things:log_density",
+            {"arguments": {"theta": torch.zeros(1, 1)}},
+            r"makes a Tensor, no torch.nn.Module",
+        ),
         (PLACE, {"arguments": {"hiden": 3}}, r"model.arguments: TypeError: .*hiden.*mend it there"),
-        (PLACE, {"arguments": {"inputs": 4, "outputs": 7}}, r"gives \[16, 7\] of a batch, must give \[rows, 3\]"),
-        ("own_things:Broken", {}, r"RuntimeError: mat1 and mat2 .*own_things.py, line \d+\); mend it there"),
+        (
+            PLACE,
+            {"arguments": {"inputs": 4, "outputs": 7}},
+            r"gives \[16, 7\] of a batch, must give \[rows, 3\]",
+        ),
+        (
+            "own_things:Broken",
+            {},
+            r"RuntimeError: mat1 and mat2 .*own_things.py, line \d+\); mend it there",
+        ),
     ],
 )
 def test_what_is_wrong_with_it_is_said_in_a_line(place, keys, said):
@@ -205,12 +222,19 @@ def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
 def test_weights_of_a_wrapped_module_are_its_own(tmp_path, wrapped):
     problem = classes()
     keys, net = {"arguments": sizes(problem)}, Net(**sizes(problem)).double()
-    torch.save({"net": {f"{wrapped}{name}": value for name, value in net.state_dict().items()}}, tmp_path / "w.pt")
+    torch.save(
+        {"net": {f"{wrapped}{name}": value for name, value in net.state_dict().items()}},
+        tmp_path / "w.pt",
+    )
     network = model(path=str(tmp_path / "w.pt"), **keys).build(problem, Streams(0)).train(False)
     assert torch.equal(network(problem.test.x)[:, 0], net.eval()(problem.test.x))
 
 
 def test_weights_that_are_not_its_own(tmp_path):
     save_file({"first.weight": torch.zeros(3, 9)}, tmp_path / "w.safetensors")
-    with pytest.raises(Misfit, match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]"):
-        model(path=str(tmp_path / "w.safetensors"), arguments={"inputs": 4, "outputs": 3}).build(classes(), Streams(0))
+    with pytest.raises(
+        Misfit, match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]"
+    ):
+        model(path=str(tmp_path / "w.safetensors"), arguments={"inputs": 4, "outputs": 3}).build(
+            classes(), Streams(0)
+        )

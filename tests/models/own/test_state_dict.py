@@ -29,14 +29,18 @@ def mlp(*sizes: int, seed: int = 0) -> nn.Sequential:
 
 def saved(folder: Path, net: nn.Module | dict, name: str = "w.safetensors") -> str:
     tensors = net.state_dict() if isinstance(net, nn.Module) else net
-    save_file(tensors, folder / name) if name.endswith(".safetensors") else torch.save(tensors, folder / name)
+    save_file(tensors, folder / name) if name.endswith(".safetensors") else torch.save(
+        tensors, folder / name
+    )
     return str(folder / name)
 
 
 def model(path: str, network: dict | str = "mlp", **keys):
     given = {"name": network} if isinstance(network, str) else network
     name = given.pop("name")
-    return component("model", "state_dict", path=path, network=component("model", name, **given), **keys)
+    return component(
+        "model", "state_dict", path=path, network=component("model", name, **given), **keys
+    )
 
 
 def built(problem, *args, **keys):
@@ -71,7 +75,9 @@ def test_a_cnn_is_the_plain_one(tmp_path, pixels):
     x = problem.test.x
     mean, sd = problem.train.x.mean(), problem.train.x.std(correction=0)
     seen = x if pixels == "raw" else (x - mean) / sd
-    assert torch.allclose(network(x)[:, 0], net(seen.unflatten(1, (1, 8, 8))), rtol=1e-12, atol=1e-12)
+    assert torch.allclose(
+        network(x)[:, 0], net(seen.unflatten(1, (1, 8, 8))), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_layers_of_other_names_are_told_apart_by_their_shapes(tmp_path):
@@ -136,15 +142,25 @@ def test_no_code_of_a_file_is_run(tmp_path):
 
 def test_the_weights_of_a_training_loop_lie_deeper_and_have_a_prefix(tmp_path):
     net, problem = mlp(4, 7, 3), classes()
-    kept = {"epoch": 3, "state_dict": {f"model.{name}": value for name, value in net.state_dict().items()}}
-    network = built(problem, saved(tmp_path, kept, "w.ckpt"), {"name": "mlp", "widths": [7]}, prefix="model.")
+    kept = {
+        "epoch": 3,
+        "state_dict": {f"model.{name}": value for name, value in net.state_dict().items()},
+    }
+    network = built(
+        problem, saved(tmp_path, kept, "w.ckpt"), {"name": "mlp", "widths": [7]}, prefix="model."
+    )
     assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
 
 
-OPTIMIZER = {"state": {0: {"step": torch.zeros(()), "exp_avg": torch.zeros(7, 4)}}, "param_groups": [{"lr": 0.1}]}
+OPTIMIZER = {
+    "state": {0: {"step": torch.zeros(()), "exp_avg": torch.zeros(7, 4)}},
+    "param_groups": [{"lr": 0.1}],
+}
 
 
-@pytest.mark.parametrize("key", ["state_dict", "model_state_dict", "net", "model", "my_weights", "checkpoint.model"])
+@pytest.mark.parametrize(
+    "key", ["state_dict", "model_state_dict", "net", "model", "my_weights", "checkpoint.model"]
+)
 @pytest.mark.parametrize("wrapped", ["", "module.", "_orig_mod.", "module._orig_mod."])
 def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
     net, problem = mlp(4, 7, 3), classes()
@@ -157,7 +173,10 @@ def test_weights_beside_other_things_are_taken(tmp_path, key, wrapped):
 
 
 def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
-    nets, problem = {name: mlp(4, 7, 3, seed=seed) for seed, name in enumerate(("student", "teacher"))}, classes()
+    nets, problem = (
+        {name: mlp(4, 7, 3, seed=seed) for seed, name in enumerate(("student", "teacher"))},
+        classes(),
+    )
     path = saved(tmp_path, {name: net.state_dict() for name, net in nets.items()}, "w.pt")
     said = re.escape(
         "several sets of weights, student, teacher; choose one, model.prefix=student. or model.prefix=teacher."
@@ -167,10 +186,18 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
     for name, net in nets.items():
         network = built(problem, path, {"name": "mlp", "widths": [7]}, prefix=f"{name}.")
         assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
-    path = saved(tmp_path, {"ema": nets["student"].state_dict(), "net": nets["teacher"].state_dict()}, "ema.pt")
-    with pytest.warns(Doubtful, match="holds ema beside net, which is taken; model.prefix=ema. would choose ema"):
+    path = saved(
+        tmp_path,
+        {"ema": nets["student"].state_dict(), "net": nets["teacher"].state_dict()},
+        "ema.pt",
+    )
+    with pytest.warns(
+        Doubtful, match="holds ema beside net, which is taken; model.prefix=ema. would choose ema"
+    ):
         network = built(problem, path, {"name": "mlp", "widths": [7]})
-    assert torch.allclose(network(problem.test.x)[:, 0], nets["teacher"](problem.test.x), atol=1e-13)
+    assert torch.allclose(
+        network(problem.test.x)[:, 0], nets["teacher"](problem.test.x), atol=1e-13
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +233,9 @@ def test_chains_and_ensembles_begin_about_the_file(tmp_path, spread):
             assert float(z.std()) == pytest.approx(1, abs=4 * (2 * z.numel()) ** -0.5)
 
 
-@pytest.mark.parametrize("name", ["map", "mean_field_vi", "swag", "bayes_by_backprop", "adversarial_training"])
+@pytest.mark.parametrize(
+    "name", ["map", "mean_field_vi", "swag", "bayes_by_backprop", "adversarial_training"]
+)
 def test_methods_of_networks_begin_at_the_file(tmp_path, name):
     net, problem = mlp(4, 7, 3), classes()
     start = model(saved(tmp_path, net), {"name": "mlp", "widths": [7]})
@@ -253,11 +282,16 @@ def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
     with pytest.raises(Misfit, match=r"4\.weight is \[1, 5\] and not \[3, 5\]"):
         built(classes(), saved(tmp_path, mlp(4, 7, 5, 1)), {"name": "mlp", "widths": [7, 5]})
     with pytest.raises(Misfit, match=r"0\.weight is \[7, 4\] and not \[14, 4\]"):
-        built(classes(n_classes=2), saved(tmp_path, mlp(4, 7, 5, 1)), {"name": "mlp", "widths": [14, 5]})
+        built(
+            classes(n_classes=2),
+            saved(tmp_path, mlp(4, 7, 5, 1)),
+            {"name": "mlp", "widths": [14, 5]},
+        )
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}
     found = with_both_classes(asked, head)
     assert found["head.weight"].tolist() == [[0, 0, 0], [1, 1, 1]]
     assert found["head.bias"].tolist() == [0, 1]
     two = {**head, "body.weight": torch.ones(1, 3)}
-    assert with_both_classes({**asked, "body.weight": (2, 3)}, two) == two  # which of them is the head is not known
+    # which of them is the head is not known
+    assert with_both_classes({**asked, "body.weight": (2, 3)}, two) == two

@@ -24,7 +24,9 @@ def exact(p: Supervised, **changes) -> ExactGP:
 
 
 def sparse(p: Supervised, **changes) -> SparseGP:
-    return component("model", "cgp", **{**PLAIN, "posterior": "sparse", **changes}).build(p, streams())
+    return component("model", "cgp", **{**PLAIN, "posterior": "sparse", **changes}).build(
+        p, streams()
+    )
 
 
 def matern52(x: torch.Tensor, z: torch.Tensor, ell: torch.Tensor) -> float:
@@ -42,7 +44,8 @@ def literally(module: ExactGP, p: Supervised) -> tuple[float, torch.Tensor, torc
     B = torch.tensor(
         [
             [
-                sum(float(W[s, r] * W[t, r]) for r in range(W.shape[1])) + (float(kappa[s]) if s == t else 0.0)
+                sum(float(W[s, r] * W[t, r]) for r in range(W.shape[1]))
+                + (float(kappa[s]) if s == t else 0.0)
                 for t in range(T)
             ]
             for s in range(T)
@@ -51,14 +54,21 @@ def literally(module: ExactGP, p: Supervised) -> tuple[float, torch.Tensor, torc
     )
     labels = [(i, t) for i in range(p.n) for t in range(T) if p.train.mask[i, t]]
     x, y = p.train.x, torch.stack([p.train.y[i, t] for i, t in labels])
-    C = torch.tensor([[float(B[s, t]) * matern52(x[i], x[j], ell) for j, t in labels] for i, s in labels], dtype=F64)
+    C = torch.tensor(
+        [[float(B[s, t]) * matern52(x[i], x[j], ell) for j, t in labels] for i, s in labels],
+        dtype=F64,
+    )
     C += torch.diag(noise[[t for _, t in labels]])
     inverse = torch.linalg.inv(C)
-    marginal = -0.5 * y @ inverse @ y - 0.5 * torch.logdet(C) - 0.5 * len(labels) * math.log(2 * math.pi)
+    marginal = (
+        -0.5 * y @ inverse @ y - 0.5 * torch.logdet(C) - 0.5 * len(labels) * math.log(2 * math.pi)
+    )
     mean, variance = torch.zeros_like(p.test.y), torch.zeros_like(p.test.y)
     for b, new in enumerate(p.test.x):
         for t in range(T):
-            k = torch.tensor([float(B[s, t]) * matern52(x[i], new, ell) for i, s in labels], dtype=F64)
+            k = torch.tensor(
+                [float(B[s, t]) * matern52(x[i], new, ell) for i, s in labels], dtype=F64
+            )
             mean[b, t] = k @ inverse @ y
             variance[b, t] = B[t, t] - k @ inverse @ k + noise[t]
     return float(marginal), mean, variance
@@ -110,7 +120,9 @@ def test_exact_is_gpytorchs_index_kernel():
         index.var = module.covariance.log_kappa.exp()
         row, task = p.train.mask.nonzero(as_tuple=True)
         x, y = p.train.x[row], p.train.y[row, task]
-        C = (data(x) * index(task[:, None])).to_dense() + torch.diag(module.likelihood.noise_variance[task])
+        C = (data(x) * index(task[:, None])).to_dense() + torch.diag(
+            module.likelihood.noise_variance[task]
+        )
         expected = gpytorch.distributions.MultivariateNormal(torch.zeros_like(y), C).log_prob(y)
         assert float(module.elbo(p.train, None)["elbo"]) == pytest.approx(float(expected), abs=1e-5)
 
@@ -143,7 +155,10 @@ def test_diagonal_coregionalisation_is_igp():
 @pytest.mark.parametrize("ard", ["none", "shared"])
 def test_gradients(ard):
     p = problem()
-    for module in (exact(p, ard=ard, mean="linear", hyperprior=0.8), sparse(p, ard=ard, mean="linear", n_inducing=9)):
+    for module in (
+        exact(p, ard=ard, mean="linear", hyperprior=0.8),
+        sparse(p, ard=ard, mean="linear", n_inducing=9),
+    ):
         scatter_parameters(module, scale=0.2)
         assert gradient_error(module, lambda m=module: m.elbo(p.train, None)["elbo"]) < 1e-5
 
@@ -153,19 +168,26 @@ def test_hyperprior_literally():
     module = exact(p, rank=2, hyperprior=0.5, lengthscale=2.0, variance=3.0, noise_variance=0.2)
     scatter_parameters(module)
     with torch.no_grad():
-        total = -sum(float(w) ** 2 / (2 * 3.0 / 4) for w in module.covariance.W.flatten())  # W ~ N(0, variance/(2 R))
+        # W ~ N(0, variance/(2 R))
+        total = -sum(float(w) ** 2 / (2 * 3.0 / 4) for w in module.covariance.W.flatten())
         for t in range(3):
             total -= 0.5 * (math.log(float(module.likelihood.noise_variance[t]) / 0.2) / 0.5) ** 2
             total -= 0.5 * (math.log(float(module.covariance.log_kappa[t].exp()) / 1.5) / 0.5) ** 2
         for d in range(4):
-            total -= 0.5 * (math.log(float(module.covariance.log_lengthscale[0, d].exp()) / 2.0) / 0.5) ** 2
+            total -= (
+                0.5
+                * (math.log(float(module.covariance.log_lengthscale[0, d].exp()) / 2.0) / 0.5) ** 2
+            )
         terms = module.elbo(p.train, None)
     assert float(terms["elbo"] - terms["log_likelihood"]) == pytest.approx(total, abs=1e-9)
 
 
 def test_initial_coregionalisation_is_the_variance_on_average():
     p = problem()
-    B, model = torch.zeros(3, 3, dtype=F64), component("model", "cgp", **{**PLAIN, "variance": 2.0}, rank=2)
+    B, model = (
+        torch.zeros(3, 3, dtype=F64),
+        component("model", "cgp", **{**PLAIN, "variance": 2.0}, rank=2),
+    )
     for seed in range(400):
         B += model.build(p, streams(seed)).covariance.coregionalisation.detach() / 400
     # Var[(W Wᵀ)_tt] = 2 (v/2)²/R; off the diagonal half of it: standard errors 0.05 and 0.035.
@@ -208,13 +230,20 @@ def test_minibatches_sum_to_the_whole(target):
     with torch.no_grad():
         whole = float(module.elbo(p.train, None)["log_likelihood"])
         parts = [
-            float(module.elbo(Batch(p.train.x[r], p.train.y[r], p.train.mask[r], 3.0), None)["log_likelihood"]) / 3
+            float(
+                module.elbo(Batch(p.train.x[r], p.train.y[r], p.train.mask[r], 3.0), None)[
+                    "log_likelihood"
+                ]
+            )
+            / 3
             for r in torch.randperm(24, generator=torch.Generator().manual_seed(2)).split(8)
         ]
     assert sum(parts) == pytest.approx(whole, rel=1e-10)
 
 
-@pytest.mark.parametrize(("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))])
+@pytest.mark.parametrize(
+    ("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))]
+)
 def test_class_predictions(target, size):
     p = problem(target)
     module = sparse(p)

@@ -48,11 +48,15 @@ def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
         "use model=mmdgp, model.top=independent (23.2 GiB) or fewer training rows"
     )
     room(monkeypatch, 20)
-    with pytest.raises(Misfit, match=r"use model=mmdgp, dtype=float32 \(11\.6 GiB\) or fewer training rows$"):
+    with pytest.raises(
+        Misfit, match=r"use model=mmdgp, dtype=float32 \(11\.6 GiB\) or fewer training rows$"
+    ):
         exact_cost.refuse_if_too_large(seven, "model.top=independent", "model=mmdgp", seven)
     with pytest.raises(Misfit, match=r"use model=mmdgp or fewer training rows$"):
         exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
-    exact_cost.refuse_if_too_large(labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp")
+    exact_cost.refuse_if_too_large(
+        labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp"
+    )
     monkeypatch.setattr(exact_cost, "room_for", lambda device: None)  # a system that does not say
     exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp")
 
@@ -87,7 +91,8 @@ def test_the_matrices_at_the_peak():
     here = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", PEAK],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -124,7 +129,9 @@ def test_every_exact_model_says_so_and_draws_the_same(name, changes, monkeypatch
     silent = built(name, **changes).state_dict()
     monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
     monkeypatch.setattr(exact_cost, "LONG", 0.0)
-    with pytest.warns(Costly, match=r"each bound with its gradient takes about 0 s here and 0\.0 GiB"):
+    with pytest.warns(
+        Costly, match=r"each bound with its gradient takes about 0 s here and 0\.0 GiB"
+    ):
         told = built(name, **changes).state_dict()
     assert silent.keys() == told.keys()
     assert all(torch.equal(a, told[key]) for key, a in silent.items())
@@ -135,7 +142,8 @@ def test_every_exact_model_says_so_and_draws_the_same(name, changes, monkeypatch
 
 def test_half_of_the_memory_is_told_though_it_is_fast(monkeypatch):
     monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
-    monkeypatch.setattr(exact_cost, "room_for", lambda device: 800_000)  # 11 · 66² · 8 bytes are 383,328
+    # 11 · 66² · 8 bytes are 383,328
+    monkeypatch.setattr(exact_cost, "room_for", lambda device: 800_000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         built("cgp")
@@ -157,7 +165,9 @@ def told_by(monkeypatch, capfd, *words):
 
 def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
     room(monkeypatch, 0)
-    code, out, err = told_by(monkeypatch, capfd, "model.top=coregionalised", f"output_dir={tmp_path}")
+    code, out, err = told_by(
+        monkeypatch, capfd, "model.top=coregionalised", f"output_dir={tmp_path}"
+    )
     assert code == 2
     assert err.strip().startswith(
         "model=collapsed_mdgp model.top=coregionalised: exact on 140 labels, matrices of 140 ×"
@@ -172,7 +182,11 @@ def test_said_before_the_first_step(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(exact_cost, "LONG", 0.0)
     code, out, _ = told_by(monkeypatch, capfd, f"output_dir={tmp_path}")
     assert code in (None, 0)
-    assert out.index("This takes long") < out.index("each bound with its gradient takes") < out.index("step 3/6")
+    assert (
+        out.index("This takes long")
+        < out.index("each bound with its gradient takes")
+        < out.index("step 3/6")
+    )
     assert out.count("each bound with its gradient takes") == 1
 
 

@@ -30,7 +30,10 @@ def literal_moments(module, x, variance_matters=True):
         r = math.sqrt(5) * (a[:, None] - b[None]).square().sum(-1).add(1e-300).sqrt() / ell
         return sigma2 * (1 + r + r**2 / 3) * torch.exp(-r)
 
-    ell, sigma2 = module.covariance.log_lengthscale.exp()[0, 0], module.covariance.log_variance.exp()[0]
+    ell, sigma2 = (
+        module.covariance.log_lengthscale.exp()[0, 0],
+        module.covariance.log_variance.exp()[0],
+    )
     Z, m, C = module.inducing[0], module.q_mean[0, 0], module.q_tril[0, 0].tril()
     L = torch.linalg.cholesky(k(Z, Z) + module.jitter * torch.eye(len(Z), dtype=Z.dtype))
     a = torch.linalg.solve_triangular(L, k(Z, x[None]), upper=False)[:, 0]
@@ -52,7 +55,9 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
         log_p = torch.special.log_ndtr((2 * y[b, 0] - 1) * mean / (1 + variance).sqrt())
         (gradient,) = torch.autograd.grad(log_p, at)
         assert float(answer.log_prob[b]) == pytest.approx(log_p.item(), abs=1e-5)
-        error = max(error, float((answer.gradient[b] - gradient).abs().max() / gradient.abs().max()))
+        error = max(
+            error, float((answer.gradient[b] - gradient).abs().max() / gradient.abs().max())
+        )
     assert error < 1e-3 if variance_matters else error > 1e-2
 
 
@@ -60,7 +65,8 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
     ("name", "settings"),
     [
         ("gp_classifier", {"ard": True, "lengthscale": 0.7, "n_inducing": 8}),
-        ("idgp", {"depth": 0, "n_inducing": 8}),  # through the conditional whose gradient is by hand
+        # through the conditional whose gradient is by hand
+        ("idgp", {"depth": 0, "n_inducing": 8}),
         ("idgp", {"depth": 1, "inner_dim": 2, "n_inducing": 8}),
     ],
 )
@@ -75,26 +81,40 @@ def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
         step = torch.zeros_like(x)
         step[:, j] = h
         up, down = (
-            Attacked(posterior).log_prob(x + s * step, y, torch.Generator().manual_seed(4)).detach() for s in (1, -1)
+            Attacked(posterior).log_prob(x + s * step, y, torch.Generator().manual_seed(4)).detach()
+            for s in (1, -1)
         )
         torch.testing.assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
 def test_it_is_igp_with_a_sparse_posterior():
     problem = classes(n=20)
-    shared = {"kernel": "matern32", "lengthscale": 0.7, "variance": 3.0, "hyperprior": None, "n_inducing": 8}
+    shared = {
+        "kernel": "matern32",
+        "lengthscale": 0.7,
+        "variance": 3.0,
+        "hyperprior": None,
+        "n_inducing": 8,
+    }
     peer = component("model", "igp", **shared, posterior="sparse", ard="none")
     ends = [trained(problem, model, 10) for model in (gp(**shared), peer)]
-    assert all(torch.equal(a, b) for a, b in zip(ends[0].module.parameters(), ends[1].module.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(ends[0].module.parameters(), ends[1].module.parameters(), strict=True)
+    )
 
 
 def test_lengthscale_follows_the_units_of_the_inputs():
     problem = classes(n=30)
-    assert find_median_distance(problem.train.x) == pytest.approx(float(torch.pdist(problem.train.x).median()))
+    assert find_median_distance(problem.train.x) == pytest.approx(
+        float(torch.pdist(problem.train.x).median())
+    )
     small = trained(problem, gp(lengthscale=None), 0)
     problem.train = Batch(255 * problem.train.x, problem.train.y, problem.train.mask, 1.0)
     large = trained(problem, gp(lengthscale=None), 0)
-    ratio = (large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale).exp()
+    ratio = (
+        large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale
+    ).exp()
     torch.testing.assert_close(ratio.detach(), torch.full_like(ratio, 255.0))
     assert find_median_distance(torch.ones(3, 2)) == find_median_distance(torch.ones(1, 2)) == 1.0
 
@@ -112,5 +132,8 @@ def test_learns_and_is_attacked_in_earnest(n_classes):
 
 def test_resumed_run_is_bit_identical(tmp_path):
     problem = classes(batch_size=8, dtype=torch.float32)
-    whole, parts = train(DSVI, gp(), problem, 12)[0], resumed(DSVI, gp(), problem, 12, 5, tmp_path)[0]
+    whole, parts = (
+        train(DSVI, gp(), problem, 12)[0],
+        resumed(DSVI, gp(), problem, 12, 5, tmp_path)[0],
+    )
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

@@ -28,7 +28,10 @@ def one_task(**keys):
 def moved(module: torch.nn.Module) -> None:
     with torch.no_grad():
         for i, p in enumerate(module.parameters()):
-            p.add_(0.1 * torch.randn(p.shape, dtype=p.dtype, generator=torch.Generator().manual_seed(i)))
+            p.add_(
+                0.1
+                * torch.randn(p.shape, dtype=p.dtype, generator=torch.Generator().manual_seed(i))
+            )
 
 
 def test_the_exact_bound_and_predictive_are_gpytorch_s():
@@ -37,9 +40,13 @@ def test_the_exact_bound_and_predictive_are_gpytorch_s():
     for _ in range(2):  # also after its hyper-parameters have moved
         terms = module.elbo(problem.train, None)
         gp, n = module.gp, problem.n
-        asked = n * ExactMarginalLogLikelihood(gp.likelihood, gp)(gp(*gp.train_inputs), gp.train_targets)
+        asked = n * ExactMarginalLogLikelihood(gp.likelihood, gp)(
+            gp(*gp.train_inputs), gp.train_targets
+        )
         assert float(terms["elbo"]) == pytest.approx(float(asked), rel=1e-8)
-        assert float(terms["log_hyperprior"]) == pytest.approx(float(terms["elbo"] - terms["log_likelihood"]))
+        assert float(terms["log_hyperprior"]) == pytest.approx(
+            float(terms["elbo"] - terms["log_likelihood"])
+        )
         found = module.sample_predictive(problem.test.x, 1, torch.Generator())
         gp.train()
         gp.eval()
@@ -61,7 +68,9 @@ def test_the_sparse_bound_is_gpytorch_s():
     ).double()
     likelihood.noise = module.likelihood.noise_variance.detach()
     module.gp.train()
-    asked = problem.n * VariationalELBO(likelihood, module.gp, problem.n)(module.gp(batch.x), batch.y[:, 0])
+    asked = problem.n * VariationalELBO(likelihood, module.gp, problem.n)(
+        module.gp(batch.x), batch.y[:, 0]
+    )
     assert float(module.elbo(batch, None)["elbo"]) == pytest.approx(float(asked), rel=1e-8)
 
 
@@ -75,7 +84,9 @@ def test_predictions_are_of_the_parameters_of_now():
     stale_free = module.sample_predictive(problem.test.x, 1, torch.Generator()).mean.detach()
     fresh = built("Sparse", problem, n_inducing=7)
     fresh.load_state_dict(module.state_dict())
-    assert torch.allclose(fresh.sample_predictive(problem.test.x, 1, torch.Generator()).mean, stale_free, atol=1e-10)
+    assert torch.allclose(
+        fresh.sample_predictive(problem.test.x, 1, torch.Generator()).mean, stale_free, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -99,7 +110,10 @@ def test_the_global_stream_stays_where_it_is():
     torch.manual_seed(0)
     before = torch.get_rng_state()
     dsvi = component("inference", "dsvi", n_predict=2)
-    one, same = (train(dsvi, model("Sparse", arguments={"functions": 3}, n_inducing=5), problem, 2) for _ in range(2))
+    one, same = (
+        train(dsvi, model("Sparse", arguments={"functions": 3}, n_inducing=5), problem, 2)
+        for _ in range(2)
+    )
     assert torch.equal(torch.get_rng_state(), before)
     for a, b in zip(one[0].module.parameters(), same[0].module.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -116,7 +130,12 @@ def test_the_global_stream_stays_where_it_is():
             "an ExactGP has real labels of one task, small has classes labels; use an ApproximateGP",
         ),
         ("Exact", {}, real(), "small has 2 tasks; use an ApproximateGP"),
-        ("Sparse", {}, classes(), r"3 are needed \(tasks times classes\); .*batch_shape=torch.Size\(\[3\]\)"),
+        (
+            "Sparse",
+            {},
+            classes(),
+            r"3 are needed \(tasks times classes\); .*batch_shape=torch.Size\(\[3\]\)",
+        ),
         ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*mend it there"),
     ],
 )

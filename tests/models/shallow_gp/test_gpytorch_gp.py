@@ -20,9 +20,9 @@ PLAIN = {"hyperprior": None, "jitter": 1e-9, "noise_variance": 0.05, "mean": "li
 
 def pair(p, shape: str, posterior: str):
     """igp and the same model with GPyTorch's kernel, with the same parameters, each off its start."""
-    ours = component("model", "igp", kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN).build(
-        p, streams()
-    )
+    ours = component(
+        "model", "igp", kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN
+    ).build(p, streams())
     scatter_parameters(ours)
     changes = {"kernel": OURS[shape], "posterior": posterior, "n_inducing": 5, **PLAIN}
     theirs = component("model", "gpytorch_gp", **changes).build(p, streams())
@@ -64,12 +64,14 @@ def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
 
 def test_the_variance_of_a_kernel_that_is_not_stationary_is_that_of_the_point():
     p = problem()
-    module = component("model", "gpytorch_gp", kernel="LinearKernel + ScaleKernel(RBFKernel)", **PLAIN).build(
-        p, streams()
-    )
+    module = component(
+        "model", "gpytorch_gp", kernel="LinearKernel + ScaleKernel(RBFKernel)", **PLAIN
+    ).build(p, streams())
     task = torch.arange(3)[:, None]
     K = module.covariance.matrix(p.test.x[None], task, p.test.x[None], task)
-    torch.testing.assert_close(module.covariance.variance(p.test.x[None], task), K.diagonal(dim1=1, dim2=2))
+    torch.testing.assert_close(
+        module.covariance.variance(p.test.x[None], task), K.diagonal(dim1=1, dim2=2)
+    )
     assert K[0].diagonal().std() > 0.1
     literal = module.covariance.kernels[0].kernels[0].variance.squeeze() * p.test.x @ p.test.x.T
     literal = literal + module.covariance.kernels[0].kernels[1](p.test.x).to_dense()
@@ -78,7 +80,9 @@ def test_the_variance_of_a_kernel_that_is_not_stationary_is_that_of_the_point():
 
 def test_the_hyperprior_is_normal_around_the_start():
     p = problem()
-    module = component("model", "gpytorch_gp", kernel="RBFKernel(lengthscale=3.0)", hyperprior=0.5).build(p, streams())
+    module = component(
+        "model", "gpytorch_gp", kernel="RBFKernel(lengthscale=3.0)", hyperprior=0.5
+    ).build(p, streams())
     assert module.covariance.kernels[2].lengthscale.item() == pytest.approx(3.0)
     assert module.covariance.log_hyperprior(0.5).item() == 0.0
     with torch.no_grad():
@@ -87,7 +91,9 @@ def test_the_hyperprior_is_normal_around_the_start():
 
 
 def test_hyper_parameters_start_where_keywords_say():
-    kernel = parse_kernel("ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2)
+    kernel = parse_kernel(
+        "ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2
+    )
     torch.testing.assert_close(kernel.base_kernel.lengthscale, torch.tensor([[1.0, 2.0]]))
     assert kernel.outputscale.item() == pytest.approx(3.0)
 
@@ -98,7 +104,10 @@ def test_kernels_of_users_are_found_by_name():
             return 2 * super().forward(x1, x2, diag=diag, **params)
 
     x = torch.randn(4, 2)
-    doubled, plain = parse_kernel("Doubled()", 2)(x).to_dense(), parse_kernel("RBFKernel", 2)(x).to_dense()
+    doubled, plain = (
+        parse_kernel("Doubled()", 2)(x).to_dense(),
+        parse_kernel("RBFKernel", 2)(x).to_dense(),
+    )
     torch.testing.assert_close(doubled, 2 * plain)
 
 

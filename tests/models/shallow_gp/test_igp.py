@@ -34,7 +34,9 @@ def exact(p, **changes) -> ExactGP:
 
 
 def sparse(p, **changes) -> SparseGP:
-    return component("model", "igp", **{**PLAIN, "posterior": "sparse", **changes}).build(p, streams())
+    return component("model", "igp", **{**PLAIN, "posterior": "sparse", **changes}).build(
+        p, streams()
+    )
 
 
 def set_optimal_q(module: SparseGP, batch: Batch) -> None:
@@ -44,7 +46,9 @@ def set_optimal_q(module: SparseGP, batch: Batch) -> None:
         Z, z_task = module.inducing, module.inducing_task
         K = module.covariance.matrix(Z, z_task, Z, z_task)
         L = torch.linalg.cholesky(K + module.jitter * torch.eye(K.shape[-1], dtype=F64))
-        A = torch.linalg.solve_triangular(L, module.covariance.matrix(Z, z_task, labels.x, labels.task), upper=False)
+        A = torch.linalg.solve_triangular(
+            L, module.covariance.matrix(Z, z_task, labels.x, labels.task), upper=False
+        )
         precision = labels.mask / module.likelihood.noise_variance[labels.task]  # [T, n]
         residual = labels.y - module.mean(labels.x, labels.task)
         information = (A * precision[:, None]) @ A.mT
@@ -70,9 +74,13 @@ def test_exact_is_scikit_learns(shape, ard):
         length = module.covariance.log_lengthscale[t].exp().detach().numpy()
         correlation = SHAPES[shape].clone_with_theta(np.log(length[:1]))
         if ard == "own":
-            correlation = type(SHAPES[shape])(length, **({"nu": correlation.nu} if hasattr(correlation, "nu") else {}))
+            correlation = type(SHAPES[shape])(
+                length, **({"nu": correlation.nu} if hasattr(correlation, "nu") else {})
+            )
         noise = module.likelihood.noise_variance[t].item()
-        kernel = ConstantKernel(module.covariance.log_variance[t].exp().item()) * correlation + WhiteKernel(noise)
+        kernel = ConstantKernel(
+            module.covariance.log_variance[t].exp().item()
+        ) * correlation + WhiteKernel(noise)
         gp = GaussianProcessRegressor(kernel, alpha=1e-12, optimizer=None)
         gp.fit(p.train.x[seen].numpy(), p.train.y[seen, t].numpy())
         total += gp.log_marginal_likelihood_value_
@@ -96,10 +104,14 @@ def test_log_marginal_likelihood_literally():
         K = torch.zeros(len(rows), len(rows), dtype=F64)
         for a, i in enumerate(rows):
             for b, j in enumerate(rows):
-                r = math.sqrt(sum(float((p.train.x[i, d] - p.train.x[j, d]) / ell[d]) ** 2 for d in range(4)))
+                r = math.sqrt(
+                    sum(float((p.train.x[i, d] - p.train.x[j, d]) / ell[d]) ** 2 for d in range(4))
+                )
                 K[a, b] = v * (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)
             K[a, a] += module.likelihood.noise_variance[t]
-        mean = torch.stack([module.mean.weight[t] @ p.train.x[i] + module.mean.bias[t] for i in rows])
+        mean = torch.stack(
+            [module.mean.weight[t] @ p.train.x[i] + module.mean.bias[t] for i in rows]
+        )
         residual = p.train.y[rows, t] - mean
         total += float(-0.5 * residual @ torch.linalg.inv(K) @ residual - 0.5 * torch.logdet(K))
         total -= 0.5 * len(rows) * math.log(2 * math.pi)
@@ -115,23 +127,36 @@ def test_padding_adds_nothing():
     for t in range(3):
         rows = p.train.mask[:, t]
         alone = problem()
-        alone.train = Batch(p.train.x[rows], p.train.y[rows, t : t + 1], p.train.mask[rows, t : t + 1], 1.0)
+        alone.train = Batch(
+            p.train.x[rows], p.train.y[rows, t : t + 1], p.train.mask[rows, t : t + 1], 1.0
+        )
         single = exact(alone)
-        single.load_state_dict({name: value[t : t + 1] for name, value in together.state_dict().items()})
+        single.load_state_dict(
+            {name: value[t : t + 1] for name, value in together.state_dict().items()}
+        )
         difference = (
             single.sample_predictive(p.test.x, 1, torch.Generator()).mu[..., 0]
             - together.sample_predictive(p.test.x, 1, torch.Generator()).mu[..., t]
         )
         assert float(difference.abs().max()) < 1e-10
-        gradient = torch.autograd.grad(single.elbo(alone.train, None)["elbo"], single.likelihood.raw_noise)[0]
-        whole = torch.autograd.grad(together.elbo(p.train, None)["elbo"], together.likelihood.raw_noise)[0]
+        gradient = torch.autograd.grad(
+            single.elbo(alone.train, None)["elbo"], single.likelihood.raw_noise
+        )[0]
+        whole = torch.autograd.grad(
+            together.elbo(p.train, None)["elbo"], together.likelihood.raw_noise
+        )[0]
         assert float(gradient - whole[t]) == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize(("ard", "mean"), [("none", "zero"), ("own", "linear"), ("shared", "constant")])
+@pytest.mark.parametrize(
+    ("ard", "mean"), [("none", "zero"), ("own", "linear"), ("shared", "constant")]
+)
 def test_gradients(ard, mean):
     p = problem()
-    for module in (exact(p, ard=ard, mean=mean, hyperprior=0.8), sparse(p, ard=ard, mean=mean, n_inducing=6)):
+    for module in (
+        exact(p, ard=ard, mean=mean, hyperprior=0.8),
+        sparse(p, ard=ard, mean=mean, n_inducing=6),
+    ):
         scatter_parameters(module, scale=0.2)
         assert gradient_error(module, lambda m=module: m.elbo(p.train, None)["elbo"]) < 1e-5
 
@@ -142,7 +167,9 @@ def test_log_gaussian_gradcheck():
     d = torch.rand(2, 4, generator=g, dtype=F64) + 0.5
     r = torch.randn(2, 4, generator=g, dtype=F64)
     leaves = [a.requires_grad_() for a in (root, d, r)]
-    assert torch.autograd.gradcheck(lambda root, d, r: _LogGaussian.apply(root @ root.mT, d, r, 1e-9)[0], leaves)
+    assert torch.autograd.gradcheck(
+        lambda root, d, r: _LogGaussian.apply(root @ root.mT, d, r, 1e-9)[0], leaves
+    )
 
 
 def test_shared_ard_is_own_ard_with_equal_lengthscales():
@@ -152,13 +179,23 @@ def test_shared_ard_is_own_ard_with_equal_lengthscales():
     state = shared.state_dict()
     state["covariance.log_lengthscale"] = state["covariance.log_lengthscale"].expand(3, -1)
     own.load_state_dict(state)
-    assert float(shared.elbo(p.train, None)["elbo"]) == pytest.approx(float(own.elbo(p.train, None)["elbo"]), abs=1e-10)
+    assert float(shared.elbo(p.train, None)["elbo"]) == pytest.approx(
+        float(own.elbo(p.train, None)["elbo"]), abs=1e-10
+    )
 
 
 @torch.no_grad()
 def test_hyperprior_literally():
     p = problem()
-    module = exact(p, ard="own", hyperprior=0.5, lengthscale=2.0, variance=3.0, noise_variance=0.2, mean="linear")
+    module = exact(
+        p,
+        ard="own",
+        hyperprior=0.5,
+        lengthscale=2.0,
+        variance=3.0,
+        noise_variance=0.2,
+        mean="linear",
+    )
     scatter_parameters(module)
     total = 0.0
     for t in range(3):
@@ -166,7 +203,10 @@ def test_hyperprior_literally():
         total -= 0.5 * (math.log(float(module.covariance.log_variance[t].exp()) / 3.0) / 0.5) ** 2
         total -= 0.5 * (float(module.mean.bias[t]) / 0.5) ** 2
         for d in range(4):
-            total -= 0.5 * (math.log(float(module.covariance.log_lengthscale[t, d].exp()) / 2.0) / 0.5) ** 2
+            total -= (
+                0.5
+                * (math.log(float(module.covariance.log_lengthscale[t, d].exp()) / 2.0) / 0.5) ** 2
+            )
             total -= 0.5 * 4 * (float(module.mean.weight[t, d]) / 0.5) ** 2
     terms = module.elbo(p.train, None)
     assert float(terms["elbo"] - terms["log_likelihood"]) == pytest.approx(total, abs=1e-9)
@@ -192,7 +232,8 @@ def test_prediction_is_differentiable_in_x():
     for module in (exact(p), sparse(p)):
         x = p.test.x.clone().requires_grad_()
         assert torch.autograd.gradcheck(
-            lambda x, m=module: (q := m.sample_predictive(x, 1, torch.Generator())).mu + q.v, [x[:2]]
+            lambda x, m=module: (q := m.sample_predictive(x, 1, torch.Generator())).mu + q.v,
+            [x[:2]],
         )
 
 
@@ -209,7 +250,9 @@ def test_sparse_at_all_rows_is_exact():
     module = sparse(p, ard="own", mean="linear", n_inducing=15)
     module.load_state_dict(full.state_dict(), strict=False)
     set_optimal_q(module, p.train)
-    assert float(module.elbo(p.train, None)["elbo"]) == pytest.approx(float(full.elbo(p.train, None)["elbo"]), abs=1e-5)
+    assert float(module.elbo(p.train, None)["elbo"]) == pytest.approx(
+        float(full.elbo(p.train, None)["elbo"]), abs=1e-5
+    )
     a, b = (m.sample_predictive(p.test.x, 1, torch.Generator()) for m in (module, full))
     assert float((a.mu - b.mu).abs().max()) < 1e-6
     assert float((a.v - b.v).abs().max()) < 1e-6
@@ -236,7 +279,8 @@ def test_minibatches_sum_to_the_whole(target):
     scatter_parameters(module, scale=0.1)
     whole = module.elbo(p.train, None)
     parts = [
-        module.elbo(Batch(p.train.x[r], p.train.y[r], p.train.mask[r], 3.0), None)["log_likelihood"] / 3
+        module.elbo(Batch(p.train.x[r], p.train.y[r], p.train.mask[r], 3.0), None)["log_likelihood"]
+        / 3
         for r in torch.randperm(24, generator=torch.Generator().manual_seed(2)).split(8)
     ]
     assert float(sum(parts)) == pytest.approx(float(whole["log_likelihood"]), rel=1e-10)
@@ -268,12 +312,18 @@ def test_two_classes_by_sampling_agree_with_quadrature():
     gap_mean, gap_sd = sign * (mean[0, ..., 1] - mean[0, ..., 0]), variance[0].sum(-1).sqrt()
     f = gap_mean[..., None] + gap_sd[..., None] * torch.as_tensor(nodes * math.sqrt(2))
     exactly = float(
-        ((torch.nn.functional.logsigmoid(f) @ torch.as_tensor(weights / math.sqrt(math.pi))) * labels.mask).sum()
+        (
+            (torch.nn.functional.logsigmoid(f) @ torch.as_tensor(weights / math.sqrt(math.pi)))
+            * labels.mask
+        ).sum()
     )
     g = torch.Generator().manual_seed(3)
     with torch.no_grad():
         draws = torch.stack(
-            [module.elbo(p.train, module.draw_noise(p.train, 4, g))["log_likelihood"] for _ in range(400)]
+            [
+                module.elbo(p.train, module.draw_noise(p.train, 4, g))["log_likelihood"]
+                for _ in range(400)
+            ]
         )
     z = (float(draws.mean()) - exactly) / float(draws.std() / 20)
     assert abs(z) < 3.5
@@ -281,7 +331,9 @@ def test_two_classes_by_sampling_agree_with_quadrature():
     assert abs(4 * float(draws.mean()) - exactly) / float(4 * draws.std() / 20) > 10
 
 
-@pytest.mark.parametrize(("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))])
+@pytest.mark.parametrize(
+    ("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))]
+)
 def test_class_predictions(target, size):
     p = problem(target)
     predictive = sparse(p).sample_predictive(p.test.x, 7, torch.Generator().manual_seed(0))
@@ -296,7 +348,9 @@ def test_sarcos_rows_are_predicted_as_an_exact_gp_should():
     if not folder or not (Path(folder) / "sarcos" / "sarcos_inv_test.mat").exists():
         pytest.skip("RUNNER_DATA_DIR is not set or holds no sarcos/sarcos_inv_test.mat")
     setting = Setting(Path(folder), torch.device("cpu"), F64, replicates=1, offline=True)
-    dataset = component("dataset", "sarcos", split="test_file", n_train=1000, offline="error", batch_size=None)
+    dataset = component(
+        "dataset", "sarcos", split="test_file", n_train=1000, offline="error", batch_size=None
+    )
     model = component("model", "igp", ard="none", hyperprior=None, lengthscale=3.0, variance=1.0)
     inference = component("inference", "lbfgs")
     scores = []

@@ -73,7 +73,9 @@ def test_power_integral_in_closed_form_and_by_quadrature(power):
     _, closed = built(integral="closed_form")
     x = problem.states
     z = torch.linspace(-150, 150, 3_000_001, dtype=F64)
-    literal = 2 * math.log(float((power * log_split_normal(z, 1.0, 10.0)).exp().sum() * (z[1] - z[0])))
+    literal = 2 * math.log(
+        float((power * log_split_normal(z, 1.0, 10.0)).exp().sum() * (z[1] - z[0]))
+    )
     assert float(closed.log_power_integral(x, 1, power)) == pytest.approx(literal, abs=1e-4)
     assert float(by_quadrature.log_power_integral(x, 1, power)) == pytest.approx(
         float(closed.log_power_integral(x, 1, power)), abs=1e-9
@@ -84,10 +86,13 @@ def test_the_bound_is_reached():
     problem, model = built()
     x = problem.states[:, :1]
     just_below = model.observation_mean(x, 1)[:, 0] - 1e-9
-    assert float(model.log_observation(just_below, x, 1)) == pytest.approx(model.log_observation_bound(1), abs=1e-9)
+    assert float(model.log_observation(just_below, x, 1)) == pytest.approx(
+        model.log_observation_bound(1), abs=1e-9
+    )
     noise = 20 * torch.randn(2, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
     assert (
-        model.log_observation(problem.means[:, 0] + noise, x.expand(2, 3, 4), 1) <= model.log_observation_bound(1)
+        model.log_observation(problem.means[:, 0] + noise, x.expand(2, 3, 4), 1)
+        <= model.log_observation_bound(1)
     ).all()
 
 
@@ -112,5 +117,7 @@ def test_dynamics_are_those_of_the_linear_model():
 
 def test_other_data_are_refused():
     problem, rng = load("wiener_velocity", n_steps=3)
-    with pytest.raises(Misfit, match="assumes two scales of noise, and dataset=wiener_velocity names none"):
+    with pytest.raises(
+        Misfit, match="assumes two scales of noise, and dataset=wiener_velocity names none"
+    ):
         component("model", "asymmetric_wiener").build(problem, rng)

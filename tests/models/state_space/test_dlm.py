@@ -16,7 +16,13 @@ from runner.execution.rng import Streams
 from tests.configured import component
 from tests.dense_series import dense
 
-KINDS = [("linear", 12), ("linear", None), ("level", 4), ("autoregressive", None), ("autoregressive", 3)]
+KINDS = [
+    ("linear", 12),
+    ("linear", None),
+    ("level", 4),
+    ("autoregressive", None),
+    ("autoregressive", 3),
+]
 T = 30
 
 
@@ -26,7 +32,9 @@ def problem(y: torch.Tensor) -> Sequence:
 
 def built(trend, period, y=None, **keys):
     y = series().y[0] if y is None else y
-    return component("model", "dlm", trend=trend, period=period, **keys).build(problem(y), Streams(0))
+    return component("model", "dlm", trend=trend, period=period, **keys).build(
+        problem(y), Streams(0)
+    )
 
 
 def series(*missing: int) -> Series:
@@ -78,7 +86,8 @@ def test_season_has_the_order_that_is_printed():
     assert torch.equal(G, printed)
     assert torch.equal(torch.linalg.matrix_power(G, 12), torch.eye(12, dtype=torch.float64))
     assert not any(
-        torch.equal(torch.linalg.matrix_power(G, k), torch.eye(12, dtype=torch.float64)) for k in range(1, 12)
+        torch.equal(torch.linalg.matrix_power(G, k), torch.eye(12, dtype=torch.float64))
+        for k in range(1, 12)
     )
 
 
@@ -103,7 +112,9 @@ def test_known_first_state():
     """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
     model = built("autoregressive", None, torch.tensor([2.0], dtype=torch.float64), initial_sd=0.0)
     theta = torch.tensor([[0.7, 0.4]], dtype=torch.float64).log()
-    exact = torch.distributions.Normal(3.5, math.sqrt(9 * 0.4**2 + 0.7**2)).log_prob(torch.tensor(2.0))
+    exact = torch.distributions.Normal(3.5, math.sqrt(9 * 0.4**2 + 0.7**2)).log_prob(
+        torch.tensor(2.0)
+    )
     found = model.log_likelihood(theta, Series(torch.tensor([[[2.0]]], dtype=torch.float64)))
     assert float(found) == pytest.approx(float(exact), abs=1e-6)
 
@@ -112,7 +123,9 @@ def test_known_first_state():
 def test_gradient_by_differences(trend, period):
     model, seen = built(trend, period), series(2, 3)
     theta = model.sample_prior(2, torch.Generator().manual_seed(1)).requires_grad_()
-    assert torch.autograd.gradcheck(lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta)
+    assert torch.autograd.gradcheck(
+        lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -172,7 +185,9 @@ def test_starts_at_medians():
 
 def test_nothing_seen_has_no_likelihood():
     model, seen = built("linear", 12), Series(torch.full((1, 4, 1), math.nan, dtype=torch.float64))
-    assert model.log_likelihood(model.sample_prior(2, torch.Generator().manual_seed(0)), seen).tolist() == [[0], [0]]
+    assert model.log_likelihood(
+        model.sample_prior(2, torch.Generator().manual_seed(0)), seen
+    ).tolist() == [[0], [0]]
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 1), (1, 5, 2)])

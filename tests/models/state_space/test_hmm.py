@@ -46,7 +46,9 @@ def by_paths(values: torch.Tensor, x: list[float]) -> float:
     return total
 
 
-@pytest.mark.parametrize("x", [[2.0], [0.0, 3.0], [0, 1, 3, 3, 2.0], [1, math.nan, 0, 2, 2, 1.0], [math.nan, 1.0]])
+@pytest.mark.parametrize(
+    "x", [[2.0], [0.0, 3.0], [0, 1, 3, 3, 2.0], [1, math.nan, 0, 2, 2, 1.0], [math.nan, 1.0]]
+)
 def test_likelihood_is_the_sum_over_paths(x):
     theta = thetas()
     found = model().log_likelihood(theta, series(*x))
@@ -68,8 +70,12 @@ def test_forecast_is_a_ratio_of_sums_over_paths():
 def test_rows_are_probabilities_and_have_names():
     values = model().constrain(thetas())
     assert len(model().names) == values.shape[1] == S * S + S * C
-    assert torch.allclose(values[:, : S * S].view(-1, S, S).sum(-1), torch.ones(4, S, dtype=torch.float64))
-    assert torch.allclose(values[:, S * S :].view(-1, S, C).sum(-1), torch.ones(4, S, dtype=torch.float64))
+    assert torch.allclose(
+        values[:, : S * S].view(-1, S, S).sum(-1), torch.ones(4, S, dtype=torch.float64)
+    )
+    assert torch.allclose(
+        values[:, S * S :].view(-1, S, C).sum(-1), torch.ones(4, S, dtype=torch.float64)
+    )
 
 
 def test_prior_has_the_jacobian():
@@ -86,9 +92,13 @@ def test_prior_has_the_jacobian():
         exact = torch.autograd.functional.jacobian(free, t).slogdet().logabsdet
         A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
         for row in A:
-            exact = exact + torch.distributions.Dirichlet(torch.full((S,), 0.7, dtype=torch.float64)).log_prob(row)
+            exact = exact + torch.distributions.Dirichlet(
+                torch.full((S,), 0.7, dtype=torch.float64)
+            ).log_prob(row)
         for row in B:
-            exact = exact + torch.distributions.Dirichlet(torch.full((C,), 1.3, dtype=torch.float64)).log_prob(row)
+            exact = exact + torch.distributions.Dirichlet(
+                torch.full((C,), 1.3, dtype=torch.float64)
+            ).log_prob(row)
         assert float(found) == pytest.approx(float(exact), rel=1e-9)
 
 
@@ -96,13 +106,19 @@ def test_draws_of_the_prior_are_dirichlet():
     values = model().constrain(model().sample_prior(4000, torch.Generator().manual_seed(1)))
     A = values[:, : S * S].reshape(-1, S)  # 12,000 rows of Dir(0.7)
     variance = (1 / S) * (1 - 1 / S) / (S * 0.7 + 1)
-    assert torch.allclose(A.mean(0), torch.full((S,), 1 / S, dtype=torch.float64), atol=4 * math.sqrt(variance / 12000))
+    assert torch.allclose(
+        A.mean(0),
+        torch.full((S,), 1 / S, dtype=torch.float64),
+        atol=4 * math.sqrt(variance / 12000),
+    )
     assert torch.allclose(A.var(0), torch.full((S,), variance, dtype=torch.float64), rtol=0.05)
 
 
 def test_gradient_by_differences():
     theta, seen = thetas(1).requires_grad_(), series(0, 1, 3, 3, 2, 0, 1)
-    assert torch.autograd.gradcheck(lambda t: model().log_likelihood(t, seen) + model().log_prior(t), theta)
+    assert torch.autograd.gradcheck(
+        lambda t: model().log_likelihood(t, seen) + model().log_prior(t), theta
+    )
 
 
 def test_long_series_neither_underflow_nor_differ_from_step_by_step():

@@ -34,10 +34,15 @@ def test_series_have_the_moments_of_the_matrices():
     off = problem.observations - states @ keys.H.T  # [R, T, 1], the same states for all replicates
     assert z_score(off.flatten(), 0.0).abs() < 4
     assert z_score(off.flatten().square(), 0.25).abs() < 4
-    first = torch.stack([load("lgssm", seed, 1, n_steps=2)[0].states[0].flatten() for seed in range(1500)])  # [S, 4]
+    # [S, 4]
+    first = torch.stack(
+        [load("lgssm", seed, 1, n_steps=2)[0].states[0].flatten() for seed in range(1500)]
+    )
     prior = keys.A @ keys.P0 @ keys.A.T + keys.Q
     second = keys.A @ prior @ keys.A.T + keys.Q
-    joint = torch.cat([torch.cat([prior, prior @ keys.A.T], 1), torch.cat([keys.A @ prior, second], 1)])
+    joint = torch.cat(
+        [torch.cat([prior, prior @ keys.A.T], 1), torch.cat([keys.A @ prior, second], 1)]
+    )
     products = first.unsqueeze(2) * first.unsqueeze(1)
     assert z_score(products.flatten(1), joint.flatten()).abs().max() < 4
 
@@ -62,11 +67,20 @@ def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("dataset.Q=[[1,0],[0,-1]]", "dataset.Q: not positive definite; a covariance has eigenvalues > 0"),
+        (
+            "dataset.Q=[[1,0],[0,-1]]",
+            "dataset.Q: not positive definite; a covariance has eigenvalues > 0",
+        ),
         ("dataset.P0=[[1,0.5],[0,1]]", "dataset.P0: not symmetric, a covariance is"),
-        ("dataset.H=[[1,0,0]]", "dataset.H: is 1 × 3, must be dy × dx = 1 × 2, for dx = 2 (columns of A) and dy = 1"),
+        (
+            "dataset.H=[[1,0,0]]",
+            "dataset.H: is 1 × 3, must be dy × dx = 1 × 2, for dx = 2 (columns of A) and dy = 1",
+        ),
         ("dataset.m0=[0]", "dataset.m0: is 1, must be dx = 2, for dx = 2 (columns of A)"),
-        ("dataset.A=[[1,0],[1]]", "dataset.A: rows of different lengths; give each as many numbers as the others"),
+        (
+            "dataset.A=[[1,0],[1]]",
+            "dataset.A: rows of different lengths; give each as many numbers as the others",
+        ),
         ("dataset.A=[1]", "dataset.A.0=1: must be a list"),
         ("model.unknown.state_sd={law: normal, mean: 0, sd: 1}", "model.unknown.state_sd"),
         ("model.unknown.state_sd={law: half_normal, scale: -1.0}", "must be > 0"),
@@ -84,7 +98,10 @@ def test_mistakes_are_told_in_a_line_that_names_the_key(make_job, override, told
     [
         ({"Sigma": [[-1.0, 0.0], [0.0, 1.0]]}, "model.Sigma: not positive definite"),
         ({"Q": [[1.0]]}, "model.Q: is 1 × 1, must be dx × dx = 3 × 3"),
-        ({"H": [[1.0, 0.0, 0.0]], "Sigma": [[1.0]]}, "model.H: has 1 rows, dataset=test observes 2 numbers"),
+        (
+            {"H": [[1.0, 0.0, 0.0]], "Sigma": [[1.0]]},
+            "model.H: has 1 rows, dataset=test observes 2 numbers",
+        ),
     ],
 )
 def test_matrices_that_do_not_fit_the_data_are_named(keys, told):

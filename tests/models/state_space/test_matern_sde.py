@@ -18,7 +18,9 @@ from runner.execution.rng import Streams
 SMOOTH = (0.5, 1.5, 2.5)
 
 
-def kernel(tau: torch.Tensor, smoothness: float, lengthscale: float, variance: float) -> torch.Tensor:
+def kernel(
+    tau: torch.Tensor, smoothness: float, lengthscale: float, variance: float
+) -> torch.Tensor:
     """σ² times the Matérn correlation, Rasmussen and Williams (2006), eqs. (4.17) and (4.18); tau [T] -> [T, T]."""
     r = (tau[:, None] - tau[None, :]).abs() * math.sqrt(2 * smoothness) / lengthscale
     polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[smoothness]
@@ -29,8 +31,12 @@ def literal(ell: float, s2: float):
     """F and P∞ of D.3.6, −κ in both corners."""
     lam = math.sqrt(5) / ell
     kappa = s2 * lam**2 / 3
-    F = torch.tensor([[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]], dtype=torch.float64)
-    P = torch.tensor([[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]], dtype=torch.float64)
+    F = torch.tensor(
+        [[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]], dtype=torch.float64
+    )
+    P = torch.tensor(
+        [[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]], dtype=torch.float64
+    )
     return F, P
 
 
@@ -39,9 +45,13 @@ def test_matrices_are_those_of_d_3_6():
     A, Q, stationary = transition(2.5, 0.03, 32.0, 0.005)
     scale = P.diagonal().sqrt()
     expected = torch.linalg.matrix_exp(0.005 * F)
-    torch.testing.assert_close(A * scale / scale[:, None], expected * scale / scale[:, None], rtol=1e-11, atol=1e-12)
+    torch.testing.assert_close(
+        A * scale / scale[:, None], expected * scale / scale[:, None], rtol=1e-11, atol=1e-12
+    )
     for got, printed in ((stationary, P), (Q, P - expected @ P @ expected.T)):
-        torch.testing.assert_close(got / scale.outer(scale), printed / scale.outer(scale), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            got / scale.outer(scale), printed / scale.outer(scale), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("smoothness", SMOOTH)
@@ -49,7 +59,9 @@ def test_matrices_are_those_of_d_3_6():
 def test_q_keeps_the_process_stationary_and_has_a_factor(smoothness, step):
     A, Q, P = transition(smoothness, 0.03, 2.0, step)
     scale = P.diagonal().sqrt()
-    torch.testing.assert_close((A @ P @ A.T + Q) / scale.outer(scale), P / scale.outer(scale), rtol=0, atol=1e-13)
+    torch.testing.assert_close(
+        (A @ P @ A.T + Q) / scale.outer(scale), P / scale.outer(scale), rtol=0, atol=1e-13
+    )
     assert not torch.linalg.cholesky_ex(Q).info
     assert not torch.linalg.cholesky_ex(Q.float()).info
 
@@ -76,14 +88,24 @@ def exact(problem: Sequence, keys: dict, r: int):
     y, there = problem.observations[r, :, 0], ~problem.missing[r]
     tau = torch.arange(1, len(y) + 1, dtype=torch.float64) * keys["step"]
     K = kernel(tau, keys["smoothness"], keys["lengthscale"], keys["variance"])
-    noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(int(there.sum()), dtype=torch.float64)
+    noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(
+        int(there.sum()), dtype=torch.float64
+    )
     gain = torch.linalg.solve(noisy, K[there]).T
-    law = torch.distributions.MultivariateNormal(torch.zeros(len(noisy), dtype=torch.float64), noisy)
+    law = torch.distributions.MultivariateNormal(
+        torch.zeros(len(noisy), dtype=torch.float64), noisy
+    )
     return law.log_prob(y[there]), gain @ y[there], (K - gain @ K[there]).diagonal()
 
 
 def gp(smoothness: float, missing: float = 0.0):
-    keys = {"smoothness": smoothness, "lengthscale": 0.03, "variance": 32.0, "noise_variance": 1.0, "step": 0.005}
+    keys = {
+        "smoothness": smoothness,
+        "lengthscale": 0.03,
+        "variance": 32.0,
+        "noise_variance": 1.0,
+        "step": 0.005,
+    }
     problem, rng = load("matern_sde", seed=4, replicates=2, n_steps=60, missing=missing, **keys)
     return problem, component("model", "matern_sde", **keys).build(problem, rng), keys
 
@@ -112,7 +134,8 @@ def test_smoothed_process_is_the_exact_gaussian_process(smoothness, missing):
 
 
 def test_simulated_process_has_the_covariance_of_the_kernel():
-    f = torch.stack([load("matern_sde", seed, n_steps=9)[0].states[0, :, 0] for seed in range(400)])  # [S, T]
+    # [S, T]
+    f = torch.stack([load("matern_sde", seed, n_steps=9)[0].states[0, :, 0] for seed in range(400)])
     K = kernel(torch.arange(9, dtype=torch.float64) * 0.005, 2.5, 0.03, 32.0)
     assert z_score(f.unsqueeze(2) * f.unsqueeze(1), K).abs().max() < 4.5
 
@@ -124,7 +147,9 @@ def test_only_what_has_a_name_is_scored():
     found = run(component("inference", "kalman"), model, problem, rng)
     assert found.mean.shape == (2, 30, 3)
     scores = problem.score(found, rng)
-    expected = (problem.states - found.mean[..., :1]).square().sum((1, 2)) / problem.states.square().sum((1, 2))
+    expected = (problem.states - found.mean[..., :1]).square().sum(
+        (1, 2)
+    ) / problem.states.square().sum((1, 2))
     torch.testing.assert_close(scores["nmse"], expected)
     assert set(problem.draw(found, rng)) == {"states", "coverage"}
 

@@ -58,7 +58,9 @@ class NotTheSquare(GrowthModule):
         return x / 20
 
 
-@pytest.mark.parametrize(("kind", "right"), [(GrowthModule, True), (DriftAStepLate, False), (NotTheSquare, False)])
+@pytest.mark.parametrize(
+    ("kind", "right"), [(GrowthModule, True), (DriftAStepLate, False), (NotTheSquare, False)]
+)
 def test_evidence_is_unbiased(kind, right):
     problem = series()
     sd = [problem.observations.new_tensor(v) for v in (math.sqrt(10), 1.0)]
@@ -73,12 +75,17 @@ def test_series_follow_the_equations():
     problem, _ = load("nonlinear_growth", 3, 4000, n_steps=3)
     x = problem.states[0, :, 0]
     assert z_score((problem.observations[..., 0] - x.square() / 20).flatten(), 0.0).abs() < 4
-    paths = torch.stack([load("nonlinear_growth", seed, 1, n_steps=2)[0].states[0, :, 0] for seed in range(1500)])
+    paths = torch.stack(
+        [load("nonlinear_growth", seed, 1, n_steps=2)[0].states[0, :, 0] for seed in range(1500)]
+    )
     before, after = paths.T
     drive = after - (before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(2.4))
     assert z_score(drive, 0.0).abs() < 4
     assert z_score(drive.square(), 10.0).abs() < 4
-    assert problem.system.parameters == {"state_sd": pytest.approx(math.sqrt(10)), "observation_sd": 1.0}
+    assert problem.system.parameters == {
+        "state_sd": pytest.approx(math.sqrt(10)),
+        "observation_sd": 1.0,
+    }
 
 
 def test_densities_and_moments_are_literal():
@@ -87,17 +94,26 @@ def test_densities_and_moments_are_literal():
     before, t = x.flip(1) + 0.3, 3
     mean = before / 2 + 25 * before / (1 + before**2) + 8 * math.cos(1.2 * t)
     torch.testing.assert_close(module.transition_mean(before, t), mean)
-    torch.testing.assert_close(module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0])
+    torch.testing.assert_close(
+        module.log_transition(x, before, t), Normal(mean, 10**0.5).log_prob(x)[..., 0]
+    )
     y = torch.tensor([[1.7]], dtype=torch.float64)
     torch.testing.assert_close(
         module.log_observation(y, x, t), Normal(x**2 / 20, 1.0).log_prob(y.view(1, 1, 1))[..., 0]
     )
     assert module.log_observation_bound(t) == pytest.approx(-0.5 * math.log(2 * math.pi))
     assert float(module.Q) == pytest.approx(10)
-    assert (module.Q.shape, module.Sigma.shape, module.m0.shape, module.P0.shape) == ((1, 1), (1, 1), (1,), (1, 1))
+    assert (module.Q.shape, module.Sigma.shape, module.m0.shape, module.P0.shape) == (
+        (1, 1),
+        (1, 1),
+        (1,),
+        (1, 1),
+    )
     grid = torch.linspace(-30, 30, 30_001, dtype=torch.float64)
     density = Normal(2.0, 1.0).log_prob(grid).mul(1.3).exp().sum() * (grid[1] - grid[0])
-    torch.testing.assert_close(module.log_power_integral(x, t, 1.3).exp(), density, rtol=1e-8, atol=0)
+    torch.testing.assert_close(
+        module.log_power_integral(x, t, 1.3).exp(), density, rtol=1e-8, atol=0
+    )
 
 
 def test_several_models_at_once_have_their_own_scales():
@@ -110,9 +126,14 @@ def test_several_models_at_once_have_their_own_scales():
     for k, (s, o) in enumerate(theta.exp()):
         alone, rows = GrowthModule(0.0, 5.0, s, o), slice(k, k + 1)
         y = problem.observations[:, 0]
-        torch.testing.assert_close(together.log_observation(y, x, 1)[rows], alone.log_observation(y[rows], x[rows], 1))
-        torch.testing.assert_close(together.log_transition(x, x + 1, 2)[rows], alone.log_transition(x, x + 1, 2)[rows])
         torch.testing.assert_close(
-            together.log_power_integral(x, 1, 1.5).expand(2, 6)[k], alone.log_power_integral(x, 1, 1.5).expand(6)
+            together.log_observation(y, x, 1)[rows], alone.log_observation(y[rows], x[rows], 1)
+        )
+        torch.testing.assert_close(
+            together.log_transition(x, x + 1, 2)[rows], alone.log_transition(x, x + 1, 2)[rows]
+        )
+        torch.testing.assert_close(
+            together.log_power_integral(x, 1, 1.5).expand(2, 6)[k],
+            alone.log_power_integral(x, 1, 1.5).expand(6),
         )
     assert together.Q.shape == (2, 1, 1)

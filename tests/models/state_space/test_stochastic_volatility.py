@@ -39,7 +39,11 @@ def exact_log_evidence(y: list[float]) -> float:
     move = normal(x[:, None], mu + phi * (x[None, :] - mu), sigma)  # [to, from]
     density, log_evidence = normal(x, mu, sd), 0.0
     for value in y:
-        density = (move @ density) * dx * normal(torch.tensor(value, dtype=torch.float64), 0.0, torch.exp(x / 2))
+        density = (
+            (move @ density)
+            * dx
+            * normal(torch.tensor(value, dtype=torch.float64), 0.0, torch.exp(x / 2))
+        )
         total = float(density.sum() * dx)
         density, log_evidence = density / total, log_evidence + math.log(total)
     return log_evidence
@@ -47,7 +51,9 @@ def exact_log_evidence(y: list[float]) -> float:
 
 def ratio(problem, model, resample_below: float) -> torch.Tensor:
     """Evidence estimated by each replicate, over the exact one: its expectation is 1."""
-    inference = component("inference", "bootstrap_filter", particles=PARTICLES, resample_below=resample_below)
+    inference = component(
+        "inference", "bootstrap_filter", particles=PARTICLES, resample_below=resample_below
+    )
     got = run(inference, model, problem, Streams(7))
     return (got.log_normaliser - exact_log_evidence(problem.observations[0, :, 0].tolist())).exp()
 
@@ -98,9 +104,13 @@ def test_power_integral_is_that_of_quadrature(power):
     _, model = series()
     x = torch.tensor([[[-1.0], [0.3], [1.2]]], dtype=torch.float64)
     y = torch.linspace(-40, 40, 40_001, dtype=torch.float64)
-    density = model.log_observation(y.view(-1, 1), x.expand(len(y), -1, -1), 1).mul(power).exp()  # [y, 3]
+    # [y, 3]
+    density = model.log_observation(y.view(-1, 1), x.expand(len(y), -1, -1), 1).mul(power).exp()
     torch.testing.assert_close(
-        model.log_power_integral(x, 1, power)[0].exp(), density.sum(0) * (y[1] - y[0]), rtol=1e-8, atol=0
+        model.log_power_integral(x, 1, power)[0].exp(),
+        density.sum(0) * (y[1] - y[0]),
+        rtol=1e-8,
+        atol=0,
     )
 
 
@@ -112,5 +122,7 @@ def test_scores_hold_the_evidence_of_likelihoods_alone():
         ("beta_bootstrap_filter", {"beta": 0.0}, True),
         ("beta_bootstrap_filter", {"beta": 0.1}, False),
     ]:
-        scores = problem.score(run(component("inference", name, particles=50, **keys), model, problem, rng), rng)
+        scores = problem.score(
+            run(component("inference", name, particles=50, **keys), model, problem, rng), rng
+        )
         assert ("log_evidence" in scores) == there

@@ -26,7 +26,8 @@ def states(n=5):
     return (
         problem,
         model,
-        problem.states[:, :n].expand(2, n, 6).clone() + torch.randn(2, n, 6, generator=rng.noise).double(),
+        problem.states[:, :n].expand(2, n, 6).clone()
+        + torch.randn(2, n, 6, generator=rng.noise).double(),
     )
 
 
@@ -44,7 +45,11 @@ def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
     drive = (moved - x @ A.T).flatten(0, 1)
     assert z_score(drive, 0.0).abs().max() < 4
     assert (
-        z_score(torch.einsum("ni,nj->nij", drive, drive), torch.tensor(MOTION).double().square().diag()).abs().max()
+        z_score(
+            torch.einsum("ni,nj->nij", drive, drive), torch.tensor(MOTION).double().square().diag()
+        )
+        .abs()
+        .max()
         < 4.5
     )
     torch.testing.assert_close(model.transition_mean(x, 1), x @ A.T)
@@ -94,7 +99,11 @@ def test_derivatives_pass_through_the_map_though_it_is_compiled():
 
     step = 1e-3
     slopes = [(h(x + step * e) - h(x - step * e)) / (2 * step) for e in torch.eye(6).double()]
-    for jacobian in (torch.func.jacrev(h)(x), torch.func.jacfwd(h)(x), torch.autograd.functional.jacobian(h, x)):
+    for jacobian in (
+        torch.func.jacrev(h)(x),
+        torch.func.jacfwd(h)(x),
+        torch.autograd.functional.jacobian(h, x),
+    ):
         torch.testing.assert_close(jacobian, torch.stack(slopes, 1), rtol=1e-4, atol=1e-5)
 
 
@@ -102,4 +111,6 @@ def test_the_compiled_map_gives_the_same_likelihood():
     _, plain, x = states()
     _, fast, _ = built(compiled=True)
     y = plain.observation_mean(x, 1)[:, 0] + 10
-    torch.testing.assert_close(fast.log_observation(y, x, 1), plain.log_observation(y, x, 1), rtol=1e-7, atol=1e-7)
+    torch.testing.assert_close(
+        fast.log_observation(y, x, 1), plain.log_observation(y, x, 1), rtol=1e-7, atol=1e-7
+    )

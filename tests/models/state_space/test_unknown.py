@@ -7,12 +7,21 @@ import torch
 from known_targets import z_score
 from scipy import stats
 
-from components.models.state_space.unknown import HalfNormal, LogNormal, Normal, StretchedBeta, Unknowns
+from components.models.state_space.unknown import (
+    HalfNormal,
+    LogNormal,
+    Normal,
+    StretchedBeta,
+    Unknowns,
+)
 
 LAWS = {
     "normal": (Normal(law="normal", mean=0.3, sd=0.7), stats.norm(0.3, 0.7)),
     "half_normal": (HalfNormal(law="half_normal", scale=0.6), stats.halfnorm(scale=0.6)),
-    "log_normal": (LogNormal(law="log_normal", median=0.5, spread=0.4), stats.lognorm(0.4, scale=0.5)),
+    "log_normal": (
+        LogNormal(law="log_normal", median=0.5, spread=0.4),
+        stats.lognorm(0.4, scale=0.5),
+    ),
     "beta": (StretchedBeta(law="beta", a=5.0, b=2.0), stats.beta(5.0, 2.0, loc=-1.0, scale=2.0)),
 }
 
@@ -50,6 +59,9 @@ def test_parameters_are_independent_and_have_names():
     held = unknowns(LAWS["normal"][0], LAWS["beta"][0])
     theta = held.draw_prior(5, torch.Generator().manual_seed(0))
     assert theta.shape == (5, 2)
-    each = sum(unknowns(LAWS[n][0]).log_prior(theta[:, j : j + 1]) for j, n in enumerate(["normal", "beta"]))
+    each = sum(
+        unknowns(LAWS[n][0]).log_prior(theta[:, j : j + 1])
+        for j, n in enumerate(["normal", "beta"])
+    )
     torch.testing.assert_close(held.log_prior(theta), each)
     assert list(held.by_name(theta)) == held.parameter_names == ["p0", "p1"]

@@ -23,7 +23,12 @@ SUMS = {
     "dynamic_regression": ["dynamic_regression"],
     "nerlove_arrow": ["nerlove_arrow"],
     "koyck": ["koyck"],
-    "sum": ["local_linear_trend", block("seasonal", period=4), block("autoregressive", lags=1), "regression_small"],
+    "sum": [
+        "local_linear_trend",
+        block("seasonal", period=4),
+        block("autoregressive", lags=1),
+        "regression_small",
+    ],
 }
 MISSING = (3, 4, 17, TIMES - 1)
 
@@ -46,13 +51,18 @@ def test_likelihood_is_that_of_the_dense_gaussian(name):
     for c in range(len(theta)):
         whole, _, _ = joint(system, c)
         seen = design.seen
-        own = torch.distributions.MultivariateNormal(whole.loc[seen], whole.covariance_matrix[seen][:, seen])
+        own = torch.distributions.MultivariateNormal(
+            whole.loc[seen], whole.covariance_matrix[seen][:, seen]
+        )
         assert float(found[c]) == pytest.approx(float(own.log_prob(design.y[seen])), rel=1e-10)
 
 
 PEERS = {  # as UnobservedComponents names them, and the order of its parameters here
     "local_level": ({"level": "local level"}, ["sigma2.irregular", "sigma2.level"]),
-    "local_linear_trend": ({"level": "local linear trend"}, ["sigma2.irregular", "sigma2.level", "sigma2.trend"]),
+    "local_linear_trend": (
+        {"level": "local linear trend"},
+        ["sigma2.irregular", "sigma2.level", "sigma2.trend"],
+    ),
     "seasonal": ({"irregular": True, "seasonal": 4}, ["sigma2.irregular", "sigma2.seasonal"]),
     "trigonometric": (
         {"irregular": True, "freq_seasonal": [{"period": 6.5, "harmonics": 2}]},
@@ -62,7 +72,10 @@ PEERS = {  # as UnobservedComponents names them, and the order of its parameters
         {"irregular": True, "freq_seasonal": [{"period": 4, "harmonics": 2}]},
         ["sigma2.irregular", "sigma2.freq_seasonal_4(2)"],
     ),
-    "autoregressive": ({"irregular": True, "autoregressive": 2}, ["sigma2.irregular", "sigma2.ar", "ar.L1", "ar.L2"]),
+    "autoregressive": (
+        {"irregular": True, "autoregressive": 2},
+        ["sigma2.irregular", "sigma2.ar", "ar.L1", "ar.L2"],
+    ),
     "regression": ({"irregular": True}, ["sigma2.irregular", "beta.x1", "beta.x2"]),
     "sum": (
         {"level": "local linear trend", "seasonal": 4, "autoregressive": 1},
@@ -83,7 +96,9 @@ PEERS = {  # as UnobservedComponents names them, and the order of its parameters
 @pytest.mark.parametrize("missing", [(), MISSING], ids=["whole", "missing"])
 @pytest.mark.parametrize("name", PEERS)
 def test_likelihood_is_that_of_statsmodels(name, missing):
-    sm = pytest.importorskip("statsmodels.tsa.statespace.structural", reason="statsmodels is not installed")
+    sm = pytest.importorskip(
+        "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
+    )
     data = problem(missing=missing)
     built = model(*blocks(name), of=data)
     theta = some_theta(built)
@@ -95,7 +110,8 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
     peer.ssm.loglikelihood_burn = 0
     size = peer.k_states
     mean, sd = structure.mean, structure.sd
-    if size > len(mean):  # its last wave has a state that y never sees, or a series without states one that stays 0
+    # its last wave has a state that y never sees, or a series without states one that stays 0
+    if size > len(mean):
         mean, sd = (torch.cat([v, v.new_zeros(size - len(mean))]) for v in (mean, sd))
     peer.ssm.initialize_known(mean.numpy(), torch.diag(sd.square()).numpy())
 
@@ -103,7 +119,10 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
 
     for c, row in enumerate(theta):
         values = dict(zip(structure.names, row.tolist(), strict=True))
-        by_order = [v**2 if n.startswith("sigma2") else v for n, v in zip(order, values.values(), strict=True)]
+        by_order = [
+            v**2 if n.startswith("sigma2") else v
+            for n, v in zip(order, values.values(), strict=True)
+        ]
         named = dict(zip(order, by_order, strict=True))
         expected = peer.loglike([named[n] for n in peer.param_names], transformed=True)
         assert float(found[c]) == pytest.approx(expected, rel=1e-8)
@@ -129,14 +148,20 @@ def test_koyck_has_last_weeks_sales_and_spendings():
     data = problem(missing=(7,))
     design = model("koyck", of=data).design(data.series)
 
-    assert design.seen.nonzero().squeeze(1).tolist() == [t for t in range(1, TIMES) if t not in (7, 8)]
-    assert torch.allclose(design.X[5], torch.tensor([design.y[4] - design.y[0], *data.inputs[4].tolist()], dtype=F64))
+    assert design.seen.nonzero().squeeze(1).tolist() == [
+        t for t in range(1, TIMES) if t not in (7, 8)
+    ]
+    assert torch.allclose(
+        design.X[5], torch.tensor([design.y[4] - design.y[0], *data.inputs[4].tolist()], dtype=F64)
+    )
 
 
 def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
     data = problem()
     built = model(
-        "local_level", block("regression", inclusion={"a": 1.0}, expected_size=0.25, standardise=False), of=data
+        "local_level",
+        block("regression", inclusion={"a": 1.0}, expected_size=0.25, standardise=False),
+        of=data,
     )
     s, y = built.structure, data.observations[0, :, 0]
     X = data.regressors

@@ -11,12 +11,14 @@ from torch.nn import functional as F
 from components.trouble import DataUnavailable, Misfit
 from runner.execution.rng import Streams
 
-FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")  # one layer of random weights
+# one layer of random weights
+FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")
 
 
 def test_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(
-        DataUnavailable, match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's"
+        DataUnavailable,
+        match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's",
     ):
         component("model", "roberta", folder=str(tmp_path)).build(texts(), Streams(0))
 
@@ -42,9 +44,12 @@ def test_it_reads_what_is_there(tmp_path):
 def test_tokens_of_another_tokenizer_and_long_texts_are_refused():
     pytest.importorskip("transformers", reason="transformers is not installed")
     model = component("model", "roberta", folder=FOLDER)
-    with pytest.raises(Misfit, match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer"):
+    with pytest.raises(
+        Misfit, match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer"
+    ):
         model.build(texts(words=50), Streams(0))
     with pytest.raises(
-        Misfit, match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38"
+        Misfit,
+        match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38",
     ):
         model.build(texts(length=39), Streams(0))

@@ -12,7 +12,9 @@ from components.models.text.text_transformer import positions
 from components.trouble import Misfit
 from runner.execution.rng import Streams
 
-BOTH = pytest.mark.parametrize("model", [SMALL_LSTM, SMALL_TRANSFORMER], ids=["lstm", "transformer"])
+BOTH = pytest.mark.parametrize(
+    "model", [SMALL_LSTM, SMALL_TRANSFORMER], ids=["lstm", "transformer"]
+)
 
 
 def test_an_lstm_by_its_gates():
@@ -45,7 +47,10 @@ def test_a_transformer_by_its_sums():
             heads = []
             for part in (slice(0, 2), slice(2, 4)):
                 scores = torch.stack(
-                    [torch.stack([(a * b).sum() / math.sqrt(2) for b in k[:, part]]) for a in q[:, part]]
+                    [
+                        torch.stack([(a * b).sum() / math.sqrt(2) for b in k[:, part]])
+                        for a in q[:, part]
+                    ]
                 )
                 heads.append(scores.softmax(1) @ v[:, part])
             mixed = torch.cat(heads, 1) @ layer.out[0].T + layer.out[1]
@@ -60,7 +65,9 @@ def test_places_are_those_of_the_paper():
     for t in range(5):
         for j in range(3):
             angle = t / 10_000 ** (2 * j / 6)
-            assert p[t, 2 * j : 2 * j + 2].tolist() == pytest.approx([math.sin(angle), math.cos(angle)])
+            assert p[t, 2 * j : 2 * j + 2].tolist() == pytest.approx(
+                [math.sin(angle), math.cos(angle)]
+            )
 
 
 @BOTH
@@ -80,7 +87,10 @@ def test_places_without_a_word_have_no_say(model):
 @BOTH
 def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
     problem = texts(n=6)
-    network, x = model.build(problem, Streams(0)), torch.tensor([[2.0, 3, 4], [4.0, 3, 2]], dtype=torch.float64)
+    network, x = (
+        model.build(problem, Streams(0)),
+        torch.tensor([[2.0, 3, 4], [4.0, 3, 2]], dtype=torch.float64),
+    )
     f = network(x)
     assert not torch.allclose(f[0], f[1])
     state = torch.random.get_rng_state()
@@ -111,7 +121,10 @@ def test_printed_sizes():
 
 def test_what_they_cannot_read_is_refused_in_one_line():
     for model in (SMALL_LSTM, SMALL_TRANSFORMER):
-        with pytest.raises(Misfit, match=r"the inputs of small are no tokens; choose dataset=reviews or dataset=imdb"):
+        with pytest.raises(
+            Misfit,
+            match=r"the inputs of small are no tokens; choose dataset=reviews or dataset=imdb",
+        ):
             model.build(classes(n_classes=2), Streams(0))
     with pytest.raises(ValueError, match=r"heads: 3 heads cannot share 16 dimensions"):
         component("model", "text_transformer", heads=3)

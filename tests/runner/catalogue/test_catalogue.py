@@ -11,7 +11,13 @@ import yaml
 from components import registry
 from runner import CONF
 from runner.catalogue.declarations import read_declaration
-from runner.catalogue.list_and_show import describe, explain_keys, main, options, selected_components
+from runner.catalogue.list_and_show import (
+    describe,
+    explain_keys,
+    main,
+    options,
+    selected_components,
+)
 from runner.catalogue.partners import partners
 from runner.compose.parts import held_roles
 from runner.disk.yaml_comments import read_file, read_keys
@@ -22,7 +28,9 @@ COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "runner.cli", *argv], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "runner.cli", *argv], capture_output=True, text=True, timeout=60
+    )
 
 
 # ---- comments ---------------------------------------------------------------------------------------------------------
@@ -44,7 +52,9 @@ def test_the_reader_agrees_with_the_parser_on_every_yaml(path):
             assert yaml.safe_load(key.text) == value
     # Mappings in flow style, {a: b}, are one line of their parent.
     missing = set(expected) - {key.path for key in keys}
-    assert all(any(m.startswith(f"{k.path}.") and k.text.startswith("{") for k in keys) for m in missing)
+    assert all(
+        any(m.startswith(f"{k.path}.") and k.text.startswith("{") for k in keys) for m in missing
+    )
 
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
@@ -64,16 +74,28 @@ def test_what_a_shared_key_means_is_said_once():
     where it has more to say."""
     for role, name in COMPONENTS:
         own = describe(role, name)[1]
-        shared = {key for base in registry.get(role, name).__mro__[1:] for key in vars(base).get("__annotations__", ())}
+        shared = {
+            key
+            for base in registry.get(role, name).__mro__[1:]
+            for key in vars(base).get("__annotations__", ())
+        }
         for key in read_file(CONF / role / f"{name}.yaml")[0]:
             if key.path in shared and key.comment:
-                assert key.comment != own.comments.get(key.path), f"{role}.{key.path} of {name} says it again"
+                assert key.comment != own.comments.get(key.path), (
+                    f"{role}.{key.path} of {name} says it again"
+                )
 
 
 def test_the_comment_beside_a_declaration_is_shown(capsys):
     assert main(["show", "inference/sgld"]) == 0
-    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line}
-    assert rows["inference.schedule"][3].startswith("of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical")
+    rows = {
+        line.split("\t")[0]: line.split("\t")
+        for line in capsys.readouterr().out.splitlines()
+        if "\t" in line
+    }
+    assert rows["inference.schedule"][3].startswith(
+        "of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical"
+    )
     assert rows["inference.burn_in"][1:] == [
         "500",
         "integer ≥ 0",
@@ -194,7 +216,10 @@ def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
 def test_a_source_keeps_the_number_of_its_equation():
     sources = {entry.name: entry.source for entry in registry.catalogue("inference")}
     assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
-    assert sources["fpq_learning"] == "Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5"
+    assert (
+        sources["fpq_learning"]
+        == "Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5"
+    )
 
 
 def test_show_of_a_component(capsys):
@@ -203,15 +228,26 @@ def test_show_of_a_component(capsys):
     assert "model     q_linear, q_network, q_table" in out
     assert "components/inference/games/level_k.py" in out
     assert "Algorithm 4.1" in out
-    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines() if line.startswith("inference.")}
-    assert rows["inference.epsilon"][:2] == ["0.1", "number ≥ 0, ≤ 1 or {start: …, factor: …, every: …}"]
+    rows = {
+        line.split("\t")[0]: line.split("\t")[1:]
+        for line in out.splitlines()
+        if line.startswith("inference.")
+    }
+    assert rows["inference.epsilon"][:2] == [
+        "0.1",
+        "number ≥ 0, ≤ 1 or {start: …, factor: …, every: …}",
+    ]
     assert rows["inference.policy"][1] == "epsilon_greedy | softmax"
     assert "probability" in rows["inference.epsilon"][2]
 
 
 def test_show_of_the_run_level_keys(capsys):
     assert main(["show", "config"]) == 0
-    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line}
+    rows = {
+        line.split("\t")[0]: line.split("\t")
+        for line in capsys.readouterr().out.splitlines()
+        if "\t" in line
+    }
     assert rows["seed"][1:3] == ["0", "integer ≥ 0"]
     assert rows["dtype"][2] == "float64 | float32"
     assert all(row[3] for row in rows.values())
@@ -223,22 +259,34 @@ def test_show_of_an_experiment(capsys):
     assert "runner +experiment=friend_or_foe" in out
     assert "attacker  exponential_smoother" in out
     assert (
-        selected_components(yaml.safe_load((CONF / "experiment" / "friend_or_foe.yaml").read_text()))["model"]
+        selected_components(
+            yaml.safe_load((CONF / "experiment" / "friend_or_foe.yaml").read_text())
+        )["model"]
         == "q_table"
     )
 
 
 def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_path):
     content = yaml.safe_load((CONF / "experiment" / "sarcos_cmdgp.yaml").read_text())
-    assert selected_components(content) == {"dataset": "sarcos", "model": "cmdgp", "inference": "dsvi"}
+    assert selected_components(content) == {
+        "dataset": "sarcos",
+        "model": "cmdgp",
+        "inference": "dsvi",
+    }
     (tmp_path / "experiment").mkdir()
     for name, base in (("a", "b"), ("b", "a")):  # Hydra refuses it; the list must not hang
-        (tmp_path / "experiment" / f"{name}.yaml").write_text(f"defaults: [{base}, override /model: {name}]\n")
+        (tmp_path / "experiment" / f"{name}.yaml").write_text(
+            f"defaults: [{base}, override /model: {name}]\n"
+        )
     monkeypatch.setattr("runner.conf_folders.CONF", tmp_path)
-    assert selected_components(yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())) == {"model": "a"}
+    assert selected_components(
+        yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())
+    ) == {"model": "a"}
 
 
-@pytest.mark.parametrize("name", [f"{g}/{n}" for g in ("experiment", "study", "published") for n in options(g)])
+@pytest.mark.parametrize(
+    "name", [f"{g}/{n}" for g in ("experiment", "study", "published") for n in options(g)]
+)
 def test_show_of_every_file(name, capsys):
     assert main(["show", name]) == 0
     assert name in capsys.readouterr().out
@@ -260,7 +308,13 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
         target = dataset.target is None or model.targets is None or dataset.target in model.targets
         values = dataset.values is None or model.values is None or dataset.values in model.values
         reads = dataset.kind != "supervised" or dataset.domain in model.domains
-        return dataset.kind in model.kinds and target and values and reads and model.assumes <= dataset.simulates
+        return (
+            dataset.kind in model.kinds
+            and target
+            and values
+            and reads
+            and model.assumes <= dataset.simulates
+        )
     offered = model.offers | model.offers_where.keys()
     shared = model.kinds & inference.kinds
     ways = [inference.needs_by_kind.get(kind, frozenset()) for kind in shared]
@@ -314,7 +368,5 @@ def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "inference/level_k"], ["show", "config"]])
 def test_it_answers_without_torch(argv):
-    code = (
-        f"import sys; from runner.catalogue.list_and_show import main; main({argv!r}); sys.exit('torch' in sys.modules)"
-    )
+    code = f"import sys; from runner.catalogue.list_and_show import main; main({argv!r}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

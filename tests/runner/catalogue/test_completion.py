@@ -53,10 +53,13 @@ def test_a_sweep_completes_its_last_value():
 
 
 def test_keys_are_those_of_the_component_chosen():
-    keys = [k for k in yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text()) if k != "name"]
+    keys = [
+        k for k in yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text()) if k != "name"
+    ]
     assert words(f"{GAME} inference.") == [f"inference.{key}=" for key in keys]
     assert words(f"{GAME} inference=q_learning inference.g") == ["inference.gamma="]
-    assert words("runner inference.") != words(f"{GAME} inference.")  # nothing chosen: the keys of all
+    # nothing chosen: the keys of all
+    assert words("runner inference.") != words(f"{GAME} inference.")
     assert {"inference.gamma=", "inference.step_size="} <= set(words("runner inference."))
 
 
@@ -131,9 +134,12 @@ def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
             continue
         with pytest.raises(SystemExit):
             importlib.import_module(module).main([command, "--help"])
-        told = set(re.findall(r"(?<![\w-])--[a-z-]+", capsys.readouterr().out.partition("options:")[2]))
+        told = set(
+            re.findall(r"(?<![\w-])--[a-z-]+", capsys.readouterr().out.partition("options:")[2])
+        )
         found = dict(candidates(f"runner {command} --"))
-        shared = {"list", "show", "study", "rerun"}  # two commands of one module: either knows the options of both
+        # two commands of one module: either knows the options of both
+        shared = {"list", "show", "study", "rerun"}
         assert told == set(found) if command not in shared else told <= set(found), command
         assert all(found.values()), command
 
@@ -145,7 +151,11 @@ def test_values_of_options(tmp_path, monkeypatch):
     launched = tmp_path / "outputs" / "studies" / "mine" / "snapshot.yaml"
     launched.parent.mkdir(parents=True)
     launched.write_text("")
-    assert words("runner study moe_mog_table --as ") == words("runner study moe_mog_table --as m") == ["mine"]
+    assert (
+        words("runner study moe_mog_table --as ")
+        == words("runner study moe_mog_table --as m")
+        == ["mine"]
+    )
     assert words("runner study moe_mog_table --as=") == ["--as=mine"]
     assert words("runner report mi") == ["mine"]
     assert words("runner list --plugin ") == ["walk"]
@@ -194,7 +204,9 @@ def shell(name: str, script: str, tmp_path: Path) -> list[str]:
     stub.chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
-    done = subprocess.run([name, *quiet, "-c", script], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(
+        [name, *quiet, "-c", script], capture_output=True, text=True, env=environment, timeout=60
+    )
     return done.stdout.splitlines()
 
 
@@ -222,9 +234,7 @@ def test_in_bash(line, replies, tmp_path):
 
 
 def test_in_fish(tmp_path):
-    script = (
-        "runner completion fish | source; complete -C 'runner +experiment=friend'; complete -C 'runner completion '"
-    )
+    script = "runner completion fish | source; complete -C 'runner +experiment=friend'; complete -C 'runner completion '"
     found = [line.split("\t")[0] for line in shell("fish", script, tmp_path)]
     assert found == ["+experiment=friend_or_foe", "bash", "fish", "zsh"]
 
@@ -252,7 +262,9 @@ def test_parts_complete_to_their_names_and_keys():
     assert words(vae + "inference.grad") == ["inference.gradient=", "inference.gradient."]
     assert "inference.gradient.n_samples=" in words(vae + "inference.gradient.")
     defence = "runner +experiment=digits_fgsm inference=adversarial_training inference.training_attacker=pgd "
-    assert words(defence + "inference.training_attacker.steps") == ["inference.training_attacker.steps="]
+    assert words(defence + "inference.training_attacker.steps") == [
+        "inference.training_attacker.steps="
+    ]
     assert words("runner +experiment=digits_fgsm attacker=transfer attacker.attack.random") == [
         "attacker.attack.random_start="
     ]

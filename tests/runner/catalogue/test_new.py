@@ -21,8 +21,13 @@ CODE = [role for role in COMMANDS if role not in ("experiment", "study")]
 
 
 def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([".", str(ROOT)]), "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
 
 
 @pytest.mark.parametrize("role", CODE)
@@ -30,14 +35,17 @@ def test_class_and_yaml_fit_each_other(role, tmp_path, monkeypatch):
     name = f"new_{role}_of_a_test"
     module, conf, test = create(role, name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))  # other tests list what there is
+    # other tests list what there is
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     import_plugins([name])
     cls = registry.get(role, name)
     assert cls.__name__ == "".join(part.capitalize() for part in name.split("_"))
     keys = yaml.safe_load(conf.read_text())
     assert set(keys) == cls.yaml_keys()
     cls(**{key: value for key, value in keys.items() if key not in cls.threat_keys})
-    assert all("#" in line for line in conf.read_text().splitlines()[1:]), "every key says what it is"
+    assert all("#" in line for line in conf.read_text().splitlines()[1:]), (
+        "every key says what it is"
+    )
     compile(test.read_text(), str(test), "exec")
     assert module.read_text().count("Source:") == 1
 
@@ -55,7 +63,11 @@ def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
     ("role", "name", "said"),
     [
         ("dataset", "mnist", "mnist: the runner has one of that name; choose another"),
-        ("model", "Mine", "Mine: no name; write small letters, digits and underscores, such as my_model"),
+        (
+            "model",
+            "Mine",
+            "Mine: no name; write small letters, digits and underscores, such as my_model",
+        ),
         ("model", "my-model", "my-model: no name"),
         ("model", "class", "class: no name"),
         ("model", "torch", "torch: torch.py would hide the Python module of that name"),
@@ -87,7 +99,11 @@ def test_the_test_passes_and_the_command_runs_as_it_is_printed(role, tmp_path, c
     tested = called(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py")
     assert tested.returncode == 0, tested.stdout
     assert "1 passed" in tested.stdout
-    (command,) = (line.split("PYTHONPATH=. ", 1)[1] for line in printed.splitlines() if line.startswith("run it"))
+    (command,) = (
+        line.split("PYTHONPATH=. ", 1)[1]
+        for line in printed.splitlines()
+        if line.startswith("run it")
+    )
     words = shlex.split(command.split(" && ")[0])[1:]
     done = called(tmp_path, "-m", "runner.cli", *words, "tracking=false")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -27,14 +27,18 @@ def test_the_attacker_of_an_experiment(word, smoke):
 
 def test_one_that_nobody_chose_may_be_left_out_too():
     words = ["dataset=digits", "model=mlp", "inference=map"]
-    assert {build(resolved(*words, *more)).signature for more in ([], ["~attacker"], ["attacker=null"])} == {
-        build(resolved(*words)).signature
-    }
+    assert {
+        build(resolved(*words, *more)).signature for more in ([], ["~attacker"], ["attacker=null"])
+    } == {build(resolved(*words)).signature}
 
 
-@pytest.mark.parametrize("word", ["~inference.training_attacker", "inference.training_attacker=null"])
+@pytest.mark.parametrize(
+    "word", ["~inference.training_attacker", "inference.training_attacker=null"]
+)
 def test_a_part_of_another_component(word):
-    found = resolved(DIGITS, "inference=adversarial_training", "inference.training_attacker=pgd", word)
+    found = resolved(
+        DIGITS, "inference=adversarial_training", "inference.training_attacker=pgd", word
+    )
     assert found.config["inference"]["training_attacker"] is None
 
 
@@ -42,7 +46,10 @@ def test_blocks_of_a_model_by_their_number():
     names = ["local_linear_trend", "seasonal", "autoregressive"]
     blocks = f"model.blocks=[{','.join(names)}]"
     left = [
-        block["name"] for block in resolved(CO2, blocks, "~model.blocks.0", "~model.blocks.1").config["model"]["blocks"]
+        block["name"]
+        for block in resolved(CO2, blocks, "~model.blocks.0", "~model.blocks.1").config["model"][
+            "blocks"
+        ]
     ]
     assert left == names[2:]
     with pytest.raises(ConfigError, match=r"~model.blocks.x: model.blocks has items 0 to"):

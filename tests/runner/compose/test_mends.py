@@ -52,7 +52,9 @@ def test_names_that_a_refusal_offers_are_taken(make_job, overrides):
     message = refusal(make_job, overrides)
     names = LIST.search(message)[1].split(", ")
     assert some <= set(names), message
-    refused = next((word.partition("=")[2] for word in overrides if word.startswith(f"{key}=")), None)
+    refused = next(
+        (word.partition("=")[2] for word in overrides if word.startswith(f"{key}=")), None
+    )
     assert refused not in names
     for name in names[:: 1 + len(names) // 4]:
         make_job(*followed(overrides, key, name))

@@ -29,7 +29,16 @@ def rows(name):
 
 MISTAKES = [
     row
-    for name in ("run_keys", "words_of_commands", "keys", "values", "parts", "methods", "command_lines", "commands")
+    for name in (
+        "run_keys",
+        "words_of_commands",
+        "keys",
+        "values",
+        "parts",
+        "methods",
+        "command_lines",
+        "commands",
+    )
     for row in rows(name)
 ]
 FILES = {
@@ -108,10 +117,14 @@ def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
     assert matches(error := told(argv, tmp_path, monkeypatch, capfd), message), error
 
 
-@pytest.mark.parametrize(("argv", "message"), WITH_FILES, ids=[shlex.join(a) for a, _ in WITH_FILES])
+@pytest.mark.parametrize(
+    ("argv", "message"), WITH_FILES, ids=[shlex.join(a) for a, _ in WITH_FILES]
+)
 def test_one_clear_line_about_files(argv, message, tmp_path, monkeypatch, capfd, own_files):
     error = told(argv, tmp_path, monkeypatch, capfd)
-    hidden = "conf/inference/mala.yaml: not read, the runner has one of that name; call yours otherwise"
+    hidden = (
+        "conf/inference/mala.yaml: not read, the runner has one of that name; call yours otherwise"
+    )
     first, _, rest = error.rpartition("\n")
     assert ("--config-dir" in argv) == first.endswith(hidden), error
     assert matches(rest, message), error
@@ -149,7 +162,9 @@ def test_a_target_without_a_gradient(make_job, monkeypatch):
         run(job)
 
 
-@pytest.mark.parametrize(("steps", "said"), [(539, "3 draws of each chain would be kept"), (540, "")])
+@pytest.mark.parametrize(
+    ("steps", "said"), [(539, "3 draws of each chain would be kept"), (540, "")]
+)
 def test_few_draws_are_said_before_the_run(make_job, steps, said):
     notes = make_job(MOG, f"steps={steps}").notes
     assert [said in note for note in notes] == ([True] if said else [])
@@ -173,7 +188,8 @@ def test_memory_that_runs_out(make_job, monkeypatch, error):
 
     monkeypatch.setattr(type(job.inference), "init", init)
     with pytest.raises(
-        RunFailure, match=r"^out of memory \(.* more were asked for\): ask for less at once \(batch_size, "
+        RunFailure,
+        match=r"^out of memory \(.* more were asked for\): ask for less at once \(batch_size, ",
     ):
         run(job)
     facts = read(job.folder)
@@ -196,7 +212,9 @@ def test_device_without_gpu(make_job):
 def test_a_launcher_chosen_too_late(tmp_path):
     folder = tmp_path / "conf" / "experiment"
     folder.mkdir(parents=True)
-    (folder / "late.yaml").write_text("# @package _global_\ndefaults:\n  - override /hydra/launcher: joblib\n")
+    (folder / "late.yaml").write_text(
+        "# @package _global_\ndefaults:\n  - override /hydra/launcher: joblib\n"
+    )
     command = [
         str(Path(sys.executable).parent / "runner"),
         "--config-dir",
@@ -218,7 +236,9 @@ def test_output_folder_that_cannot_be_made(tmp_path, monkeypatch, capfd):
 
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(
-        sys, "argv", ["runner", GAME, "smoke=true", "tracking=false", f"output_dir={tmp_path}/file/out"]
+        sys,
+        "argv",
+        ["runner", GAME, "smoke=true", "tracking=false", f"output_dir={tmp_path}/file/out"],
     )
     with pytest.raises(SystemExit) as exit_:
         cli.main()
@@ -233,9 +253,13 @@ def test_an_error_is_called_by_its_own_name(tmp_path):
     from runner.record.record import disk_failure
 
     folder = tmp_path / "outputs" / "run"
-    missing = disk_failure(FileNotFoundError(2, "No such file or directory", "/elsewhere/references.bib"), folder)
+    missing = disk_failure(
+        FileNotFoundError(2, "No such file or directory", "/elsewhere/references.bib"), folder
+    )
     assert isinstance(missing, RunFailure)
-    assert str(missing).startswith("FileNotFoundError: /elsewhere/references.bib (No such file or directory);")
+    assert str(missing).startswith(
+        "FileNotFoundError: /elsewhere/references.bib (No such file or directory);"
+    )
     broken = disk_failure(OSError(5, "Input/output error"), folder)
     assert str(broken).startswith("OSError: Input/output error;")
     for name in (folder / "run.json", folder.parent, None):

@@ -37,11 +37,13 @@ def test_another_file_of_the_same_name_is_another_run(weights, tmp_path):
     other = made_job(tmp_path, *asked)
     assert other.signature != one.signature
     with pytest.raises(
-        ConfigError, match=r"model.path=.*: has the SHA-256 .*model.sha256 asks for .*; put that file back"
+        ConfigError,
+        match=r"model.path=.*: has the SHA-256 .*model.sha256 asks for .*; put that file back",
     ):
         made_job(tmp_path, *asked, f"model.sha256={one.config['model']['sha256']}")
     assert (
-        made_job(tmp_path, *asked, f"model.sha256={other.config['model']['sha256'][:12]}").signature == other.signature
+        made_job(tmp_path, *asked, f"model.sha256={other.config['model']['sha256'][:12]}").signature
+        == other.signature
     )
 
 
@@ -49,7 +51,10 @@ def test_so_it_is_of_a_surrogate_inside_an_attacker(weights, tmp_path):
     asked = ["dataset=digits", "model=mlp", "inference=map", "steps=1", "attacker=transfer", "attacker.inference=fixed",
              f"attacker.surrogate={{name: state_dict, path: {weights}, network: {{name: mlp, widths: []}}}}"]  # fmt: skip
     job = made_job(tmp_path, *asked)
-    assert job.config["attacker"]["surrogate"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert (
+        job.config["attacker"]["surrogate"]["sha256"]
+        == hashlib.sha256(weights.read_bytes()).hexdigest()
+    )
 
 
 def test_a_changed_table_of_ones_own_is_not_done_already(tmp_path):

@@ -56,19 +56,26 @@ def test_a_bound_alone_is_enough_for_dsvi_unless_keys_ask_for_more():
     assert not missing(state.module, BARE.capabilities())
     assert "rmse" in problem.score(dsvi.posterior(state), rng)
     with pytest.raises(
-        ConfigError, match=r"^inference.noise_warmup=5 needs noise_parameters, which model=bare lacks; "
+        ConfigError,
+        match=r"^inference.noise_warmup=5 needs noise_parameters, which model=bare lacks; ",
     ) as error:
-        check_pairs(TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="none"), None)
+        check_pairs(
+            TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="none"), None
+        )
     assert "smdgp" in str(error.value)
     assert "\n" not in str(error.value)
     both = r"^inference.natural_layers=all and inference.noise_warmup=5 need noise_parameters, variational_layers,"
     with pytest.raises(ConfigError, match=both):
-        check_pairs(TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="all"), None)
+        check_pairs(
+            TOY, BARE, component("inference", "dsvi", noise_warmup=5, natural_layers="all"), None
+        )
 
 
 def test_a_bound_alone_is_enough_for_lbfgs_unless_it_restarts():
     check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=1), None)
-    with pytest.raises(ConfigError, match=r"^inference.restarts=3 needs hyperparameters, which model=bare lacks; "):
+    with pytest.raises(
+        ConfigError, match=r"^inference.restarts=3 needs hyperparameters, which model=bare lacks; "
+    ):
         check_pairs(TOY, BARE, component("inference", "lbfgs", restarts=3), None)
 
 
@@ -91,14 +98,18 @@ def test_a_bound_alone_is_enough_for_lbfgs_unless_it_restarts():
 )
 def test_natural_gradients_need_a_gaussian_over_inducing_values(make_job, overrides, message):
     with pytest.raises(ConfigError, match=message) as error:
-        make_job("+experiment=sarcos_mdgp", "smoke=true", "inference.natural_layers=top", *overrides)
+        make_job(
+            "+experiment=sarcos_mdgp", "smoke=true", "inference.natural_layers=top", *overrides
+        )
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("model", ["smdgp", "igp", "cgp"])
 def test_natural_gradients_where_there_is_one(make_job, model):
     sparse = ["model.posterior=sparse"] if model != "smdgp" else []
-    job = make_job("+experiment=sarcos_mdgp", "inference.natural_layers=top", f"model={model}", *sparse)
+    job = make_job(
+        "+experiment=sarcos_mdgp", "inference.natural_layers=top", f"model={model}", *sparse
+    )
     assert "variational_layers" in job.model.capabilities()
 
 
@@ -106,10 +117,13 @@ def test_dropout_is_needed_and_not_had_where_it_is_0():
     digits, dropout = component("dataset", "digits"), component("inference", "mc_dropout")
     check_pairs(digits, component("model", "mlp", dropout=0.1), dropout, None)
     with pytest.raises(
-        ConfigError, match=r"needs dropout, which model=mlp lacks as configured; set model.dropout above 0; "
+        ConfigError,
+        match=r"needs dropout, which model=mlp lacks as configured; set model.dropout above 0; ",
     ):
         check_pairs(digits, component("model", "mlp", dropout=0.0), dropout, None)
-    with pytest.raises(ConfigError, match=r"needs dropout, which model=mbnn2 lacks; inference that fits"):
+    with pytest.raises(
+        ConfigError, match=r"needs dropout, which model=mbnn2 lacks; inference that fits"
+    ):
         check_pairs(digits, component("model", "mbnn2"), dropout, None)
 
 
@@ -117,7 +131,8 @@ def test_noise_on_layers_outputs_needs_layers_that_share_no_weights():
     digits, cnn = component("dataset", "digits"), component("model", "cnn")
     check_pairs(digits, cnn, component("inference", "mean_field_vi", estimator="weights"), None)
     with pytest.raises(
-        ConfigError, match=r"^inference.estimator=local needs affine_layers, which model=cnn lacks; models"
+        ConfigError,
+        match=r"^inference.estimator=local needs affine_layers, which model=cnn lacks; models",
     ):
         check_pairs(digits, cnn, component("inference", "mean_field_vi", estimator="local"), None)
 
@@ -156,25 +171,42 @@ def test_an_oracle_needs_an_attacker_whose_law_is_known():
 
 def test_who_spoofs_observations_needs_a_filter():
     dataset, spoofing = component("dataset", "local_level"), component("attacker", "spoofing")
-    check_pairs(dataset, component("model", "linear_gaussian_ssm"), component("inference", "kalman"), spoofing)
+    check_pairs(
+        dataset,
+        component("model", "linear_gaussian_ssm"),
+        component("inference", "kalman"),
+        spoofing,
+    )
     with pytest.raises(
-        ConfigError, match=r"^attacker=spoofing leads a filter astray, which inference=series_gibbs is not"
+        ConfigError,
+        match=r"^attacker=spoofing leads a filter astray, which inference=series_gibbs is not",
     ):
-        check_pairs(dataset, component("model", "local_level"), component("inference", "series_gibbs"), spoofing)
+        check_pairs(
+            dataset,
+            component("model", "local_level"),
+            component("inference", "series_gibbs"),
+            spoofing,
+        )
 
 
 def test_images_and_texts_are_refused_by_what_cannot_read_them_before_any_data_are_read():
     """One line, with models that can: networks for images on tokens, those for tokens on pixels, attacks on either."""
     fit, descent = component("inference", "fit"), component("inference", "map")
-    reviews, pixels = component("dataset", "reviews", simulated=True), component("dataset", "cifar10", simulated=True)
-    readers = "lstm, text_transformer"  # by descent; roberta and state_dict wait for files of the user
+    reviews, pixels = (
+        component("dataset", "reviews", simulated=True),
+        component("dataset", "cifar10", simulated=True),
+    )
+    # by descent; roberta and state_dict wait for files of the user
+    readers = "lstm, text_transformer"
     for model in ("vgg", "cnn", "mlp", "logistic_regression", "gp_classifier"):
-        wanted = (
-            rf"model={model} reads inputs that are binary or continuous, those of .*reviews are tokens.*fit: {readers}"
-        )
+        wanted = rf"model={model} reads inputs that are binary or continuous, those of .*reviews are tokens.*fit: {readers}"
         with pytest.raises(ConfigError, match=wanted):
             check_pairs(reviews, component("model", model), descent, None)
-    for model, inference in (("lstm", descent), ("text_transformer", descent), ("tfidf_logistic", fit)):
+    for model, inference in (
+        ("lstm", descent),
+        ("text_transformer", descent),
+        ("tfidf_logistic", fit),
+    ):
         wanted = (
             rf"model={model} reads inputs that are tokens, those of dataset=cifar10 are continuous; models that fit: .*"
             "(vgg|irf)"
@@ -183,13 +215,20 @@ def test_images_and_texts_are_refused_by_what_cannot_read_them_before_any_data_a
             check_pairs(pixels, component("model", model), inference, None)
         assert "\n" not in str(no.value)
     transformer = component("model", "text_transformer")
-    with pytest.raises(ConfigError, match=r"attacker=fgsm follows a gradient, and model=text_transformer has none"):
+    with pytest.raises(
+        ConfigError, match=r"attacker=fgsm follows a gradient, and model=text_transformer has none"
+    ):
         check_pairs(reviews, transformer, descent, component("attacker", "fgsm"))
     with pytest.raises(
-        ConfigError, match=r"attacks binary inputs, those of dataset=reviews are tokens; leave attacker=word_flip out"
+        ConfigError,
+        match=r"attacks binary inputs, those of dataset=reviews are tokens; leave attacker=word_flip out",
     ):
         check_pairs(reviews, transformer, descent, component("attacker", "word_flip"))
-    with pytest.raises(ConfigError, match=r"inference=sgld needs log_joint.*which model=text_transformer lacks"):
+    with pytest.raises(
+        ConfigError, match=r"inference=sgld needs log_joint.*which model=text_transformer lacks"
+    ):
         check_pairs(reviews, transformer, component("inference", "sgld"), None)
-    with pytest.raises(ConfigError, match=r"inference=mc_dropout needs dropout, which model=vgg lacks"):
+    with pytest.raises(
+        ConfigError, match=r"inference=mc_dropout needs dropout, which model=vgg lacks"
+    ):
         check_pairs(pixels, component("model", "vgg"), component("inference", "mc_dropout"), None)

@@ -22,7 +22,11 @@ def job(*overrides):
 
 
 def test_names_become_full_mappings_with_what_the_whole_shares():
-    made = job("attacker.members=[fgsm,{name: pgd, steps: 7},transfer]", "attacker.eps=[0.0,0.2]", "attacker.norm=linf")
+    made = job(
+        "attacker.members=[fgsm,{name: pgd, steps: 7},transfer]",
+        "attacker.eps=[0.0,0.2]",
+        "attacker.norm=linf",
+    )
     fgsm, pgd, transfer = made.config["attacker"]["members"]
     assert fgsm["criterion"] == "cross_entropy"
     assert pgd["steps"] == 7
@@ -30,7 +34,9 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
     assert fgsm["eps"] == pgd["eps"] == transfer["eps"] == transfer["attack"]["eps"] == [0.0, 0.2]
     assert transfer["surrogate"]["name"] == "mlp"
     assert made.attacker.members[1].steps == 7
-    assert [path for path, _, _ in names_inside("attacker", made.config["attacker"], "attacker")] == [
+    assert [
+        path for path, _, _ in names_inside("attacker", made.config["attacker"], "attacker")
+    ] == [
         "attacker.members.0",
         "attacker.members.1",
         "attacker.members.2",
@@ -90,12 +96,17 @@ def test_a_defence_may_have_an_attacker_of_its_own():
         ["inference.training_attacker=pgd", "inference.training_attacker.steps=7"],
         ["inference.training_attacker.steps=7", "inference.training_attacker=pgd"],
         ["inference.training_attacker={name: pgd, steps: 7}"],
-        ["inference.training_attacker={name: pgd, steps: 3}", "inference.training_attacker.steps=7"],
+        [
+            "inference.training_attacker={name: pgd, steps: 3}",
+            "inference.training_attacker.steps=7",
+        ],
     ],
 )
 def test_keys_of_a_part_that_is_named_on_the_command_line(overrides):
     base = ["+experiment=digits_fgsm", "inference=adversarial_training", "tracking=false"]
-    plain = prepare(*compose([*base, "inference.training_attacker=pgd"])).inference.training_attacker
+    plain = prepare(
+        *compose([*base, "inference.training_attacker=pgd"])
+    ).inference.training_attacker
     made = prepare(*compose([*base, *overrides])).inference.training_attacker
     assert made == plain.model_copy(update={"steps": 7})
 
@@ -112,12 +123,20 @@ def test_keys_of_a_part_of_a_part_and_of_one_in_a_list():
     assert (fgsm.criterion, pgd.steps) == ("margin", 7)
     assert (transfer.attack.name, transfer.attack.criterion) == ("fgsm", "margin")
     full = made.config["attacker"]
-    assert full["members"][2]["attack"]["eps"] == full["members"][0]["eps"] == full["eps"]  # shared as ever
+    # shared as ever
+    assert full["members"][2]["attack"]["eps"] == full["members"][0]["eps"] == full["eps"]
 
 
 def test_keys_of_a_part_that_the_component_chose_itself():
     made = prepare(
-        *compose(["+experiment=digits_fgsm", "attacker=transfer", "attacker.attack.steps=7", "tracking=false"])
+        *compose(
+            [
+                "+experiment=digits_fgsm",
+                "attacker=transfer",
+                "attacker.attack.steps=7",
+                "tracking=false",
+            ]
+        )
     )
     assert (made.attacker.attack.name, made.attacker.attack.steps) == ("pgd", 7)
     assert made.config["attacker"]["attack"]["eps"] == made.config["attacker"]["eps"]

@@ -64,7 +64,11 @@ def test_what_a_refusal_offers_is_read_from_its_words():
         ["model=x", "inference=y"],
         ["model=z", "~attacker"],
     ]
-    assert is_fault_of_its_own(["a=1", "validation=0.9"], ["a=2", "validation=0.9"], "validation=0.9: leaves no row")
-    assert not is_fault_of_its_own(["model=m", "steps=9"], ["model=n", "steps=9"], "model=n: has no steps.size")
+    assert is_fault_of_its_own(
+        ["a=1", "validation=0.9"], ["a=2", "validation=0.9"], "validation=0.9: leaves no row"
+    )
+    assert not is_fault_of_its_own(
+        ["model=m", "steps=9"], ["model=n", "steps=9"], "model=n: has no steps.size"
+    )
     argv = ["dataset=d", "model=m", "model.k=1", "inference=i", "smoke=true"]
     assert followed(argv, ["model=x"], "m") == ["dataset=d", "inference=i", "smoke=true", "model=x"]

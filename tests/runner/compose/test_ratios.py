@@ -10,17 +10,31 @@ DIGITS = ["dataset=digits", "model=mlp", "inference=map", "steps=5", "attacker=p
 
 
 def test_a_ratio_is_the_number_that_it_is(make_job):
-    asked = ["attacker.eps=[0,8/255,16/255]", "inference.lr=1/64", "attacker.steps=80/2", "validation=1/4"]
+    asked = [
+        "attacker.eps=[0,8/255,16/255]",
+        "inference.lr=1/64",
+        "attacker.steps=80/2",
+        "validation=1/4",
+    ]
     written = ["attacker.eps=[0,0.03137254901960784,0.06274509803921569]", "inference.lr=0.015625"]
     job = make_job(*DIGITS, *asked)
     assert job.threat.sizes == (0, 8 / 255, 16 / 255)
     assert (job.config["inference"]["lr"], job.config["attacker"]["steps"]) == (1 / 64, 40)
-    assert job.signature == make_job(*DIGITS, *written, "attacker.steps=40", "validation=0.25").signature
+    assert (
+        job.signature
+        == make_job(*DIGITS, *written, "attacker.steps=40", "validation=0.25").signature
+    )
 
 
 def test_a_ratio_inside_a_part_and_a_smoke_override(make_job):
-    defence = ["inference=adversarial_training", "inference.training_attacker=fgsm", "inference.train_eps=8/255"]
-    job = make_job(*DIGITS[:2], "steps=5", *defence, "+smoke_overrides={inference: {lr: 1/8}}", "smoke=true")
+    defence = [
+        "inference=adversarial_training",
+        "inference.training_attacker=fgsm",
+        "inference.train_eps=8/255",
+    ]
+    job = make_job(
+        *DIGITS[:2], "steps=5", *defence, "+smoke_overrides={inference: {lr: 1/8}}", "smoke=true"
+    )
     assert (job.config["inference"]["train_eps"], job.config["inference"]["lr"]) == (8 / 255, 1 / 8)
     held = make_job(
         *DIGITS,

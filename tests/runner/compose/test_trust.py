@@ -53,7 +53,10 @@ def call(monkeypatch, capfd, *argv: str) -> tuple[int, str, str]:
 def own(tmp_path, monkeypatch):
     """A folder with a plug-in, its YAML and a study that asks for both."""
     (tmp_path / "walk.py").write_text(WALK)
-    for name, content in {"inference/walk": {"name": "walk", "chains": 4, "scale": 0.5}, "study/mine": STUDY}.items():
+    for name, content in {
+        "inference/walk": {"name": "walk", "chains": 4, "scale": 0.5},
+        "study/mine": STUDY,
+    }.items():
         path = tmp_path / "conf" / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(content))
@@ -89,7 +92,14 @@ def test_a_link_that_leads_out_is_not_followed(tmp_path):
         ["rerun", "--failed", "mine", "--as", "../../out"],
         ["report", "../mine"],
         ["+experiment=mog/../mog"],
-        ["-m", "+experiment=mog", "hydra/sweeper=optuna", "seed=0,1", "hydra.sweeper.study_name=..", "tracking=false"],
+        [
+            "-m",
+            "+experiment=mog",
+            "hydra/sweeper=optuna",
+            "seed=0,1",
+            "hydra.sweeper.study_name=..",
+            "tracking=false",
+        ],
     ],
 )
 def test_no_command_writes_elsewhere(own, monkeypatch, capfd, argv):
@@ -113,7 +123,10 @@ def test_no_study_names_a_file_elsewhere(own, monkeypatch, capfd, change):
 def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
     study = StudyDefinition.model_validate(STUDY)
     frozen = snapshot.Snapshot("mine", study, "now", "", [], [], tmp_path)
-    for facts in ({"experiment": "..", "signature": "s"}, {"experiment": "e", "signature": "../../s"}):
+    for facts in (
+        {"experiment": "..", "signature": "s"},
+        {"experiment": "e", "signature": "../../s"},
+    ):
         run = snapshot.FrozenRun("a", "a", {}, [], **facts)
         with pytest.raises(ConfigError, match="leads out of its folder"):
             frozen.folder(run)
@@ -123,10 +136,15 @@ def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
 def test_a_study_imports_what_its_user_names(own, monkeypatch, capfd):
     code, _, error = call(monkeypatch, capfd, "study", "mine", "--config-dir", "conf")
     assert code == 2
-    assert "study mine imports walk, code that is not the runner's; give --plugin walk if you know it" in error
+    assert (
+        "study mine imports walk, code that is not the runner's; give --plugin walk if you know it"
+        in error
+    )
     assert "walk" not in sys.modules
     assert not (own / "outputs").exists()
-    code, out, error = call(monkeypatch, capfd, "study", "mine", "--config-dir", "conf", "--plugin", "walk", "--status")
+    code, out, error = call(
+        monkeypatch, capfd, "study", "mine", "--config-dir", "conf", "--plugin", "walk", "--status"
+    )
     assert code == 0, error
     assert "not started" in out
 
@@ -136,9 +154,13 @@ def test_a_study_of_plugins_runs_and_is_reported(own, monkeypatch, capfd):
     named = ["study", "mine", "--config-dir", "conf", "--plugin", "walk"]
     code, out, error = call(monkeypatch, capfd, *named)
     assert code == 0, out + error
-    assert call(monkeypatch, capfd, "study", "mine")[0] == 2  # what was frozen is somebody's code still
+    # what was frozen is somebody's code still
+    assert call(monkeypatch, capfd, "study", "mine")[0] == 2
     assert call(monkeypatch, capfd, *named)[0] == 0
-    assert call(monkeypatch, capfd, "report", "mine", "--config-dir", "conf", "--plugin", "walk")[0] == 0
+    assert (
+        call(monkeypatch, capfd, "report", "mine", "--config-dir", "conf", "--plugin", "walk")[0]
+        == 0
+    )
 
 
 def test_a_record_says_what_it_imports(own, monkeypatch, capfd):
@@ -148,9 +170,12 @@ def test_a_record_says_what_it_imports(own, monkeypatch, capfd):
     (folder / "config.yaml").write_text("experiment: mog\nplugins: [walk]\n")
     code, _, error = call(monkeypatch, capfd, "resume", "abc")
     assert code == 2
-    assert error.endswith("mog/abc imports walk, code that is not the runner's; give --trust if you know it")
+    assert error.endswith(
+        "mog/abc imports walk, code that is not the runner's; give --trust if you know it"
+    )
     assert "walk" not in sys.modules
-    _, _, error = call(monkeypatch, capfd, "resume", "abc", "--trust")  # of which there is little to resume
+    # of which there is little to resume
+    _, _, error = call(monkeypatch, capfd, "resume", "abc", "--trust")
     assert "walk" in sys.modules
     assert "Traceback" not in error
 
@@ -193,7 +218,8 @@ def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
         ("hydra._internal.core_plugins.basic_launcher.BasicLauncher", True),
         ("hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher", True),
         ("hydra_plugins.runner.OptunaSweeper", True),
-        ("hydra_plugins.theirs.launcher.Launcher", False),  # lies on the path, but nobody installed it
+        # lies on the path, but nobody installed it
+        ("hydra_plugins.theirs.launcher.Launcher", False),
         ("os.system", False),
         ("", False),
     ],
@@ -218,7 +244,8 @@ def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path)
 
 # ---- words that would be run, or drawn --------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("cell", "written"), [("=1+1", "'=1+1"), ("@x", "'@x"), ("-x", "'-x"), ("-1.5", "-1.5"), ("a", "a"), (-2, -2)]
+    ("cell", "written"),
+    [("=1+1", "'=1+1"), ("@x", "'@x"), ("-x", "'-x"), ("-1.5", "-1.5"), ("a", "a"), (-2, -2)],
 )
 def test_a_spreadsheet_runs_no_cell(cell, written):
     assert as_word(cell) == written
@@ -226,7 +253,10 @@ def test_a_spreadsheet_runs_no_cell(cell, written):
 
 
 def test_markdown_shows_words_as_they_are():
-    assert markdown("a|b <i> *c* [d](e) n_train _f_\nx") == r"a\|b \<i\> \*c\* \[d\](e) n_train \_f\_ x"
+    assert (
+        markdown("a|b <i> *c* [d](e) n_train _f_\nx")
+        == r"a\|b \<i\> \*c\* \[d\](e) n_train \_f\_ x"
+    )
 
 
 def test_one_bad_label_does_not_cost_a_figure(tmp_path):
@@ -246,7 +276,8 @@ def test_a_report_of_hostile_words(own, monkeypatch, capfd):
     code, _, error = call(monkeypatch, capfd, "report", "mine.yaml")
     assert code == 0, error
     folder = own / "outputs" / "mine" / "report"
-    assert "1$ <script>" not in (folder / "mine.html").read_text()  # the page has a script of its own
+    # the page has a script of its own
+    assert "1$ <script>" not in (folder / "mine.html").read_text()
     text = (folder / "mine.md").read_text()
     assert r"| =cmd\|calc |" in text
     assert "<script>" not in text
@@ -264,12 +295,22 @@ def test_a_report_of_hostile_words(own, monkeypatch, capfd):
         ({"output_subdir": "x"}, "hydra.output_subdir=x: "),
     ],
 )
-def test_a_config_file_sets_no_environment_and_no_place_of_hydra(tmp_path, monkeypatch, capfd, content, key):
+def test_a_config_file_sets_no_environment_and_no_place_of_hydra(
+    tmp_path, monkeypatch, capfd, content, key
+):
     path = tmp_path / "conf" / "experiment" / "theirs.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("# @package _global_\n" + yaml.safe_dump({"hydra": content}))
-    argv = ["--config-dir", str(tmp_path / "conf"), "+experiment=theirs", "dataset=gaussian", "model=target_density"]
-    code, _, told = call(monkeypatch, capfd, *argv, "inference=hmc", "steps=3", f"output_dir={tmp_path}")
+    argv = [
+        "--config-dir",
+        str(tmp_path / "conf"),
+        "+experiment=theirs",
+        "dataset=gaussian",
+        "model=target_density",
+    ]
+    code, _, told = call(
+        monkeypatch, capfd, *argv, "inference=hmc", "steps=3", f"output_dir={tmp_path}"
+    )
     assert code == 2
     assert told.startswith(key)
     assert not (tmp_path / "custom").exists()
@@ -285,7 +326,9 @@ def test_a_link_among_the_figures_of_a_record_is_not_in_a_report(tmp_path):
 
 
 @pytest.mark.parametrize(("finished", "believed"), [({}, False), ({"0": {"rmse": 1.0}}, True)])
-def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(tmp_path, finished, believed):
+def test_a_record_said_to_be_done_that_finished_nothing_is_not_believed(
+    tmp_path, finished, believed
+):
     facts = {
         "state": "done", "experiment": "e", "signature": "s", "data": "d", "choice": {}, "seed": 0, "replicates": 1,
         "smoke": False, "started": "", "seconds": 1.0, "finished": finished, "vectorised": False,

@@ -10,7 +10,14 @@ import yaml
 
 import runner
 from runner import cli, conf_folders
-from runner.disk.yaml_limits import DEEPEST, MOST_VALUES, YamlLimitError, check_text, check_values, read_yaml
+from runner.disk.yaml_limits import (
+    DEEPEST,
+    MOST_VALUES,
+    YamlLimitError,
+    check_text,
+    check_values,
+    read_yaml,
+)
 from runner.mistakes import ConfigError
 from runner.python.words import words_of
 from runner.record.compare import load
@@ -73,7 +80,9 @@ def test_files_of_others_are_refused_in_a_line(tmp_path, monkeypatch, capsys, bo
     snapshot.write_text(text)
 
     line = rf"\.yaml, line \d+: {why}"
-    monkeypatch.setattr(sys, "argv", ["runner", "+experiment=theirs", "--config-dir", str(tmp_path)])
+    monkeypatch.setattr(
+        sys, "argv", ["runner", "+experiment=theirs", "--config-dir", str(tmp_path)]
+    )
     with pytest.raises(SystemExit) as end:
         cli.main()
     error = capsys.readouterr().err
@@ -86,7 +95,9 @@ def test_files_of_others_are_refused_in_a_line(tmp_path, monkeypatch, capsys, bo
     for read in (config_of, lambda file: load(file.parent)):
         with pytest.raises(ConfigError, match=line):
             read(record / "config.yaml")
-    with pytest.raises(ConfigError, match="more than 1,000,000 values" if bomb == "anchors" else line):
+    with pytest.raises(
+        ConfigError, match="more than 1,000,000 values" if bomb == "anchors" else line
+    ):
         load_snapshot("theirs", tmp_path / "outputs")
     with pytest.warns(runner.RunnerWarning, match=why):
         assert runner.runs(tmp_path / "outputs", settings=["model.width"]).empty

@@ -46,15 +46,20 @@ def test_any_posterior_may_write_files(make_job, monkeypatch):
 def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
     run(make_job(*MOG, "replicates=2", "inference.thinning=30"))
     said = capsys.readouterr().out
-    assert said.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 needed; raise steps") == 1
+    assert (
+        said.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 needed; raise steps") == 1
+    )
     assert "2 draws per chain" not in said  # at the evaluation on the way
 
 
-def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_written(make_job, monkeypatch, tmp_path):
+def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_written(
+    make_job, monkeypatch, tmp_path
+):
     monkeypatch.setattr(artefacts, "BIBLIOGRAPHY", tmp_path / "elsewhere" / "references.bib")
     job = make_job("+experiment=friend_or_foe", "smoke=true")
     with pytest.raises(
-        RunFailure, match=r"^FileNotFoundError: .*elsewhere/references.bib \(No such file or directory\); mend"
+        RunFailure,
+        match=r"^FileNotFoundError: .*elsewhere/references.bib \(No such file or directory\); mend",
     ):
         run(job)
     assert read(job.folder)["state"] == "failed"

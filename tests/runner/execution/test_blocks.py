@@ -56,7 +56,9 @@ def same(found, chain):
     assert len(found.kept) == len(chain.kept)
     assert not len(chain.kept) or torch.equal(found.kept.rows, chain.kept.rows)
     assert found.stats.keys() == chain.stats.keys()
-    assert all(torch.equal(found.stats[name].rows, trace.rows) for name, trace in chain.stats.items())
+    assert all(
+        torch.equal(found.stats[name].rows, trace.rows) for name, trace in chain.stats.items()
+    )
 
 
 @pytest.mark.parametrize("steps", [0, 7, 20, 60, 103])
@@ -70,7 +72,8 @@ def test_what_comes_back_is_what_was_kept_and_goes_on(tmp_path, small, steps):
     found, facts, complaints = load(tmp_path)
     assert not complaints
     same(found, chain)
-    for state, at in ((chain, held), (found, facts["blocks"])):  # the same blocks, written on by either
+    # the same blocks, written on by either
+    for state, at in ((chain, held), (found, facts["blocks"])):
         folder = tmp_path / ("one" if state is chain else "other")
         folder.mkdir()
         for path in tmp_path.glob("*.*"):
@@ -86,7 +89,9 @@ def test_what_comes_back_is_what_was_kept_and_goes_on(tmp_path, small, steps):
 def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):
     written = []
     monkeypatch.setattr(
-        blocks, "write_bytes", lambda path, content: (written.append(len(content)), path.write_bytes(content))
+        blocks,
+        "write_bytes",
+        lambda path, content: (written.append(len(content)), path.write_bytes(content)),
     )
     chain, held, largest = fresh(), RowBlocks(), 0
     for step in range(10, 610, 10):
@@ -104,7 +109,10 @@ def test_checkpoints_share_blocks_and_a_damaged_one_falls_back(tmp_path, small):
     for step in (20, 40):
         chain.go(20)
         save(tmp_path, chain, step, held)
-    assert names(tmp_path) == ["block-r0000-s000000020.safetensors", "block-r0000-s000000040.safetensors"]
+    assert names(tmp_path) == [
+        "block-r0000-s000000020.safetensors",
+        "block-r0000-s000000040.safetensors",
+    ]
     content = bytearray((tmp_path / names(tmp_path)[1]).read_bytes())
     content[-3] ^= 1
     (tmp_path / names(tmp_path)[1]).write_bytes(content)
@@ -143,7 +151,8 @@ def test_a_block_without_a_checkpoint_is_ignored_and_swept(tmp_path, small, monk
     save(tmp_path, chain, 20, held)
     chain.go(20)
     with monkeypatch.context() as killed:
-        killed.setattr(checkpoint, "save", lambda _: (_ for _ in ()).throw(OSError("killed")))  # after the block
+        # after the block
+        killed.setattr(checkpoint, "save", lambda _: (_ for _ in ()).throw(OSError("killed")))
         with pytest.raises(OSError, match="killed"):
             save(tmp_path, chain, 40, held)
     assert len(names(tmp_path)) == 2

@@ -30,7 +30,16 @@ def _state():
         "optimizer": optimizer,
         "draws": [torch.arange(3), torch.tensor(2.5, dtype=torch.float64)],
         "moments": Moments(torch.eye(2), 7),
-        "numbers": (1, 0.1, math.nan, -math.inf, None, True, "word", {3: "integer keys stay integers"}),
+        "numbers": (
+            1,
+            0.1,
+            math.nan,
+            -math.inf,
+            None,
+            True,
+            "word",
+            {3: "integer keys stay integers"},
+        ),
     }
 
 
@@ -50,11 +59,15 @@ def test_round_trip_is_exact(tmp_path):
     fresh["draws"] = []
     got, streams = checkpoint.restore(facts, tensors, fresh)
     assert complaints == []
-    for a, b in zip(got["module"].state_dict().values(), state["module"].state_dict().values(), strict=True):
+    for a, b in zip(
+        got["module"].state_dict().values(), state["module"].state_dict().values(), strict=True
+    ):
         assert torch.equal(a, b)
     a, b = got["optimizer"].state_dict(), state["optimizer"].state_dict()
     assert a["param_groups"] == b["param_groups"]
-    assert all(torch.equal(a["state"][i][k], v) for i, s in b["state"].items() for k, v in s.items())
+    assert all(
+        torch.equal(a["state"][i][k], v) for i, s in b["state"].items() for k, v in s.items()
+    )
     assert torch.equal(got["draws"][0], state["draws"][0])
     assert got["draws"][1].dtype == torch.float64
     assert isinstance(got["moments"], Moments)

@@ -19,16 +19,29 @@ META = torch.device("meta")  # stands for an accelerator: tensors go there, and 
 
 def test_a_tensor_goes_to_where_the_fresh_state_has_it():
     tensors = {"a": torch.ones(2), "b": torch.ones(2), "c": torch.ones(2)}
-    packed = {"d": [[{"v": "known"}, {"t": "a"}], [{"v": "new"}, {"g": "b"}], [{"v": "of the cpu"}, {"t": "c"}]]}
+    packed = {
+        "d": [
+            [{"v": "known"}, {"t": "a"}],
+            [{"v": "new"}, {"g": "b"}],
+            [{"v": "of the cpu"}, {"t": "c"}],
+        ]
+    }
     found = checkpoint.unpack(packed, tensors, {"known": torch.zeros(2, device=META)}, META)
-    assert [found[name].device.type for name in ("known", "new", "of the cpu")] == ["meta", "meta", "cpu"]
+    assert [found[name].device.type for name in ("known", "new", "of the cpu")] == [
+        "meta",
+        "meta",
+        "cpu",
+    ]
     back = checkpoint.unpack(packed, tensors, {"known": torch.zeros(2)})
     assert {tensor.device.type for tensor in back.values()} == {"cpu"}
 
 
 def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
     """Their states as CUDA has them, seed and offset: 16 bytes, but for the two that live on the CPU everywhere."""
-    return {n: s if n in ("data", "init") else torch.zeros(16, dtype=torch.uint8) for n, s in streams.state().items()}
+    return {
+        n: s if n in ("data", "init") else torch.zeros(16, dtype=torch.uint8)
+        for n, s in streams.state().items()
+    }
 
 
 def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
@@ -39,10 +52,13 @@ def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
     two.restore(of_a_gpu(before), 7)
     later.restore(of_a_gpu(before), 8)
     assert not fresh.restore(Streams(1).state(), 7)
-    numbers = [torch.rand(3, generator=streams.noise).tolist() for streams in (one, two, later, fresh)]
+    numbers = [
+        torch.rand(3, generator=streams.noise).tolist() for streams in (one, two, later, fresh)
+    ]
     assert numbers[0] == numbers[1]
     assert len({tuple(found) for found in numbers}) == 3
-    assert torch.equal(one.data.get_state(), before.data.get_state())  # it lives on the CPU everywhere
+    # it lives on the CPU everywhere
+    assert torch.equal(one.data.get_state(), before.data.get_state())
 
 
 def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, capsys):

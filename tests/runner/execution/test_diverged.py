@@ -21,7 +21,9 @@ def command(tmp_path, monkeypatch, capfd):
     """Runs a command line in this process: (exit code, stderr)."""
 
     def run(*argv: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["runner", *argv, "tracking=false", f"output_dir={tmp_path}"])
+        monkeypatch.setattr(
+            sys, "argv", ["runner", *argv, "tracking=false", f"output_dir={tmp_path}"]
+        )
         with pytest.raises(SystemExit) as exit_:
             cli.main()
         return int(exit_.value.code or 0), capfd.readouterr().err.strip()
@@ -54,18 +56,25 @@ def test_a_step_size_too_large(command, tmp_path):
 
 def test_a_step_that_cannot_be_inverted(command, tmp_path):
     code, error = command(
-        "+experiment=funnel_vis", "inference.kernel=sgd", "inference.entropy=jacobian", "inference.eta=5"
+        "+experiment=funnel_vis",
+        "inference.kernel=sgd",
+        "inference.entropy=jacobian",
+        "inference.eta=5",
     )
     assert code == 1
     assert len(error.splitlines()) == 1
-    assert error.startswith("diverged: step 1, replicate 1: inference.eta=5 is too large for entropy=jacobian: ")
+    assert error.startswith(
+        "diverged: step 1, replicate 1: inference.eta=5 is too large for entropy=jacobian: "
+    )
     assert "; lower inference.eta (below 0.4" in error
     (folder,) = record.runs(tmp_path)
     assert read(folder)["state"] == "diverged"
 
 
 def test_an_implicit_posterior_whose_weights_are_no_numbers(command, tmp_path):
-    code, error = command("+experiment=aadm_toy", "smoke=true", "inference.lr=1e30", "checkpoint_every=1")
+    code, error = command(
+        "+experiment=aadm_toy", "smoke=true", "inference.lr=1e30", "checkpoint_every=1"
+    )
     assert code == 1
     assert error.startswith("diverged: step 2, replicate 1: objective is ")
     assert error.endswith("; lower inference.lr (now 1e+30); the last good checkpoint is kept")
@@ -92,6 +101,8 @@ def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_pa
     assert facts["state"] == "diverged"
     assert facts["result"]["nlpp"] == [math.inf] * 2
     assert all(math.isfinite(value) for value in facts["result"]["rmse"])
-    assert scores(facts, folder, "rmse") == {(0, r): value for r, value in enumerate(facts["result"]["rmse"])}
+    assert scores(facts, folder, "rmse") == {
+        (0, r): value for r, value in enumerate(facts["result"]["rmse"])
+    }
     assert command(*argv) == (code, error)  # says the same, without computing anything again
     assert read(folder)["finished"] == facts["finished"]

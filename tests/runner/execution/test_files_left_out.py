@@ -27,7 +27,9 @@ class Broken:
 def test_a_figure_that_fails_is_a_line(make_job, monkeypatch, tmp_path):
     whole, _ = run(make_job(*RUN, f"output_dir={tmp_path / 'whole'}"))
     first = supervised.draw_each
-    monkeypatch.setattr(supervised, "draw_each", lambda figures, *given: first([Broken(), *figures], *given))
+    monkeypatch.setattr(
+        supervised, "draw_each", lambda figures, *given: first([Broken(), *figures], *given)
+    )
     going, _ = run(make_job(*RUN))
     facts = read(going.job.folder)
     assert facts["state"] == "done"

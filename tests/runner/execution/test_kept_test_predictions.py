@@ -36,4 +36,6 @@ def test_nothing_is_kept_unless_asked_and_the_signature_is_the_same(make_job):
 
 def test_of_real_labels_alone(make_job):
     with pytest.raises(ConfigError, match=r"keep_predictions: .* dataset=two_moons has none"):
-        make_job("dataset=two_moons", "model=mlp", "inference=map", "steps=3", "keep_predictions=true")
+        make_job(
+            "dataset=two_moons", "model=mlp", "inference=map", "steps=3", "keep_predictions=true"
+        )

@@ -49,7 +49,9 @@ print("FOUND" + json.dumps(found))
 @pytest.mark.slow  # 7 s
 def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
     given = json.dumps([str(tmp_path), FAMILIES, HEAVY])
-    done = subprocess.run([sys.executable, "-c", FIRST_STEPS, given], capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_STEPS, given], capture_output=True, text=True, timeout=200
+    )
     assert "FOUND" in done.stdout, done.stdout + done.stderr
     found = json.loads(done.stdout.partition("FOUND")[2])
     assert found == {name: [] for name in FAMILIES}
@@ -76,13 +78,16 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
     before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns
     assert "done already" in before
     code = "import sys; from runner import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
-    quick = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=60)
+    quick = subprocess.run(
+        [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=60
+    )
     assert (quick.returncode, quick.stderr, quick.stdout) == (0, "", before)
     assert (folder / "run.json").stat().st_mtime_ns == stamp
 
 
 @pytest.mark.parametrize(
-    "change", ["a file came", "downloads are allowed", "another config", "not done", "fresh", "old record"]
+    "change",
+    ["a file came", "downloads are allowed", "another config", "not done", "fresh", "old record"],
 )
 def test_it_looks_more_closely_where_the_data_may_be_others(finished, change, monkeypatch):
     argv, folder = finished

@@ -20,8 +20,12 @@ def _lines(folder):
     return [{k: v for k, v in line.items() if k != "time"} for line in read_lines(folder)]
 
 
-@pytest.mark.parametrize(("first", "then", "taken"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")])
-def test_replicates_finished_elsewhere_are_taken_over(make_job, tmp_path, capsys, first, then, taken):
+@pytest.mark.parametrize(
+    ("first", "then", "taken"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")]
+)
+def test_replicates_finished_elsewhere_are_taken_over(
+    make_job, tmp_path, capsys, first, then, taken
+):
     alone, _ = run(make_job(*TOY, f"replicates={then}", f"output_dir={tmp_path / 'alone'}"))
     earlier, _ = run(make_job(*TOY, f"replicates={first}"))
     capsys.readouterr()
@@ -67,16 +71,27 @@ def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
     assert going.record.facts["taken_over"]["run"] != earlier.job.signature
 
 
-@pytest.mark.parametrize(("inference", "at_once"), [("sgld", True), ("sgld_r", True), ("hmc", False), ("mala", False)])
+@pytest.mark.parametrize(
+    ("inference", "at_once"), [("sgld", True), ("sgld_r", True), ("hmc", False), ("mala", False)]
+)
 def test_who_computes_replicates_of_a_density_at_once(make_job, inference, at_once):
-    assert make_job("+experiment=mog", "steps=3000", f"inference={inference}").is_vectorised is at_once
+    assert (
+        make_job("+experiment=mog", "steps=3000", f"inference={inference}").is_vectorised is at_once
+    )
     assert make_job("+experiment=friend_or_foe").is_vectorised
     assert not make_job("+experiment=bnn_uci").is_vectorised
 
 
 def test_a_record_whose_replicates_came_one_after_the_other_goes_on_so(make_job, monkeypatch):
     """As records of before have it, of densities whose replicates are computed at once today."""
-    mog = ["+experiment=mog", "smoke=true", "steps=30", "eval_every=null", "inference.burn_in=10", "replicates=2"]
+    mog = [
+        "+experiment=mog",
+        "smoke=true",
+        "steps=30",
+        "eval_every=null",
+        "inference.burn_in=10",
+        "replicates=2",
+    ]
     with monkeypatch.context() as before:
         before.setattr(Job, "is_vectorised", False)
         looped, result = run(make_job(*mog))

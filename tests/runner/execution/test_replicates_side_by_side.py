@@ -22,8 +22,11 @@ def _lines(folder):
     return [{k: v for k, v in line.items() if k != "time"} for line in read_lines(folder)]
 
 
-def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(make_job, tmp_path, monkeypatch):
-    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)  # figures take longer than all else
+def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
+    make_job, tmp_path, monkeypatch
+):
+    # figures take longer than all else
+    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)
     looped, one = run(make_job(*AADM))
     going, found = run(make_job(*TOGETHER, f"output_dir={tmp_path / 'whole'}"))
     facts = going.record.facts
@@ -35,9 +38,14 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
         assert found[name] == pytest.approx(values, rel=1e-8), name
     assert one["rmse"][0] != one["rmse"][1]
     for r in range(2):
-        kept = [(of.job.folder / "predictions" / f"{r}.csv").read_text().splitlines() for of in (looped, going)]
+        kept = [
+            (of.job.folder / "predictions" / f"{r}.csv").read_text().splitlines()
+            for of in (looped, going)
+        ]
         assert [len(lines) for lines in kept] == [29, 29]  # a tenth of 277 rows, and their names
-        assert [line.split(",")[:1] for line in kept[0]] == [line.split(",")[:1] for line in kept[1]]
+        assert [line.split(",")[:1] for line in kept[0]] == [
+            line.split(",")[:1] for line in kept[1]
+        ]
 
     def stop(step, _):
         raise Pruned(f"at {step}")
@@ -58,9 +66,13 @@ def test_a_record_of_several_alphas_says_what_those_of_each_do(make_job, tmp_pat
     going, found = run(make_job(*TOGETHER, "inference.alphas=[0.25,1.0]"))
     assert not {"alpha", "alphas"} & {name.partition("/")[2] for name in found}
     for alpha in ("0.25", "1.0"):
-        other, alone = run(make_job(*TOGETHER, f"inference.alpha={alpha}", f"output_dir={tmp_path / alpha}"))
+        other, alone = run(
+            make_job(*TOGETHER, f"inference.alpha={alpha}", f"output_dir={tmp_path / alpha}")
+        )
         name = f"{float(alpha):g}"
-        assert {word for word in found if word.endswith(f"/{name}")} == {f"{word}/{name}" for word in alone}
+        assert {word for word in found if word.endswith(f"/{name}")} == {
+            f"{word}/{name}" for word in alone
+        }
         for word, values in alone.items():
             assert found[f"{word}/{name}"] == pytest.approx(values, rel=1e-8), word
         for r in range(2):

@@ -22,7 +22,13 @@ from runner.record.facts import read
 from runner.record.lines import read_lines
 
 RUNNER = str(Path(sys.executable).parent / "runner")
-GAME = ["+experiment=friend_or_foe", "replicates=8", "checkpoint_every=100", "eval_every=2000", "record_every=50"]
+GAME = [
+    "+experiment=friend_or_foe",
+    "replicates=8",
+    "checkpoint_every=100",
+    "eval_every=2000",
+    "record_every=50",
+]
 
 
 def _folder(output_dir: Path) -> Path:
@@ -47,13 +53,21 @@ def undisturbed(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "signum", [signal.SIGKILL, *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGINT))]
+    "signum",
+    [
+        signal.SIGKILL,
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGINT)),
+    ],
 )
 def test_killed_and_given_again(tmp_path, undisturbed, signum):
     command = [RUNNER, *GAME, f"output_dir={tmp_path}", "tracking=false"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as going:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as going:
         deadline = time.monotonic() + 60
-        while len(list(tmp_path.glob("*/*/checkpoints/*.json"))) < 2 and time.monotonic() < deadline:
+        while (
+            len(list(tmp_path.glob("*/*/checkpoints/*.json"))) < 2 and time.monotonic() < deadline
+        ):
             time.sleep(0.01)
         going.send_signal(signum)
         _, error = going.communicate(timeout=60)
@@ -171,13 +185,17 @@ def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
 
     def full(path, content):
         calls.append(path)
-        if path.suffix == ".safetensors" and len([c for c in calls if c.suffix == ".safetensors"]) > 3:
+        if (
+            path.suffix == ".safetensors"
+            and len([c for c in calls if c.suffix == ".safetensors"]) > 3
+        ):
             raise OSError(28, "No space left on device")
         real(path, content)
 
     monkeypatch.setattr(checkpoint, "write_bytes", full)
     with pytest.raises(
-        RunFailure, match=r"disk full: .* cannot be written; free some space, then give the same command"
+        RunFailure,
+        match=r"disk full: .* cannot be written; free some space, then give the same command",
     ):
         run(job)
     monkeypatch.setattr(checkpoint, "write_bytes", real)
@@ -189,7 +207,16 @@ def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
 
 def test_record_is_complete(undisturbed):
     facts = read(undisturbed)
-    assert {"git", "versions", "hardware", "threads", "command", "started", "ended", "seconds"} <= set(facts)
+    assert {
+        "git",
+        "versions",
+        "hardware",
+        "threads",
+        "command",
+        "started",
+        "ended",
+        "seconds",
+    } <= set(facts)
     assert facts["choice"] == {
         "dataset": "friend_or_foe",
         "model": "q_table",
@@ -200,4 +227,6 @@ def test_record_is_complete(undisturbed):
     assert (undisturbed / "config.yaml").exists()
     assert list((undisturbed / "figures").glob("*.png"))
     assert "gallego2021" in (undisturbed / "references.bib").read_text()
-    assert json.loads((undisturbed / "metrics.jsonl").read_text().splitlines()[-1])["phase"] == "final"
+    assert (
+        json.loads((undisturbed / "metrics.jsonl").read_text().splitlines()[-1])["phase"] == "final"
+    )

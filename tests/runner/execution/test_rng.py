@@ -18,7 +18,10 @@ def test_streams_do_not_touch_each_other():
 
 def test_seeds_replicates_and_names_give_different_draws():
     firsts = {
-        torch.randn(1, generator=getattr(Streams(s, r), n)).item() for s in (0, 1) for r in (0, 1) for n in STREAMS
+        torch.randn(1, generator=getattr(Streams(s, r), n)).item()
+        for s in (0, 1)
+        for r in (0, 1)
+        for n in STREAMS
     }
     assert len(firsts) == 2 * 2 * len(STREAMS)
 

@@ -19,7 +19,11 @@ def course():
     """As much of a run as saving asks for, which notes what it did."""
     did: list[str] = []
     record = SimpleNamespace(
-        folder=None, code={}, flush=lambda: did.append("flushed"), sync=lambda: did.append("synced"), did=did
+        folder=None,
+        code={},
+        flush=lambda: did.append("flushed"),
+        sync=lambda: did.append("synced"),
+        did=did,
     )
     return SimpleNamespace(
         job=SimpleNamespace(signature="s", inference=None),
@@ -36,7 +40,9 @@ def course():
 def disk(monkeypatch, tmp_path, course):
     """Where checkpoints go, once ``ready``."""
     course.record.folder = tmp_path
-    disk = SimpleNamespace(ready=Event(), asked=Event(), folder=tmp_path / "checkpoints", error=None)
+    disk = SimpleNamespace(
+        ready=Event(), asked=Event(), folder=tmp_path / "checkpoints", error=None
+    )
     real = checkpoint.save_checkpoint
 
     def slowly(folder, taken, blocks):

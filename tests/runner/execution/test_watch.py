@@ -50,7 +50,9 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
     _, again = run(job)
     assert again == result, "attacks on the way leave the random streams as they were"
     unlike = {"time"}
-    assert [{k: v for k, v in line.items() if k not in unlike} for line in read_lines(job.folder)] == [
+    assert [
+        {k: v for k, v in line.items() if k not in unlike} for line in read_lines(job.folder)
+    ] == [
         {k: v for k, v in line.items() if k not in unlike} for line in read_lines(whole.job.folder)
     ]
 

@@ -25,16 +25,21 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_every_line_of_the_page_runs(elsewhere, capsys, monkeypatch):
-    monkeypatch.setattr(Supervised, "draw", lambda *_: {})  # figures are most of the time, and nothing of the page
+    # figures are most of the time, and nothing of the page
+    monkeypatch.setattr(Supervised, "draw", lambda *_: {})
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter")
         warnings.filterwarnings("error", category=RunnerWarning)
-        warnings.filterwarnings("ignore", message="inference=\\w+ has no .*: the experiment's own values are left out")
+        warnings.filterwarnings(
+            "ignore", message="inference=\\w+ has no .*: the experiment's own values are left out"
+        )
         for block in re.findall(r"```python\n(.*?)```", text, re.S):
             exec(block, names)
-    assert "model.prior_scal: unknown key, did you mean model.prior_scale?" in capsys.readouterr().out
+    assert (
+        "model.prior_scal: unknown key, did you mean model.prior_scale?" in capsys.readouterr().out
+    )
     assert len(names["table"]) == 3
     assert set(names["beside"].tests.a) == {"cavi", "gibbs"}
 
@@ -46,7 +51,13 @@ def test_the_notebook_runs_and_is_kept_without_outputs(elsewhere):
     assert not [cell for cell in cells if cell.outputs or cell.execution_count], "clear its outputs"
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     by_source = {cell.source: cell.outputs for cell in cells}
-    streams = [line for outputs in by_source.values() for line in outputs if line.output_type == "stream"]
-    assert [line.text for line in streams if line.name == "stderr" and "Pareto" not in line.text] == []
-    (complaint,) = next(outputs for source, outputs in by_source.items() if "except RunnerError" in source)
+    streams = [
+        line for outputs in by_source.values() for line in outputs if line.output_type == "stream"
+    ]
+    assert [
+        line.text for line in streams if line.name == "stderr" and "Pareto" not in line.text
+    ] == []
+    (complaint,) = next(
+        outputs for source, outputs in by_source.items() if "except RunnerError" in source
+    )
     assert complaint.text == "model.prior_scal: unknown key, did you mean model.prior_scale?\n"

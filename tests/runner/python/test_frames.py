@@ -18,7 +18,9 @@ def record(folder, signature, lr=0.1, config=None, **facts):
     """A run whose config says how fast it learnt."""
     made = made_record(folder, signature, **facts)
     written = yaml.safe_load((made / "config.yaml").read_text())
-    written |= {"inference": {"name": "sgld", "lr": lr, "gradient": {"name": "score"}}} | (config or {})
+    written |= {"inference": {"name": "sgld", "lr": lr, "gradient": {"name": "score"}}} | (
+        config or {}
+    )
     (made / "config.yaml").write_text(yaml.safe_dump(written))
     return made
 
@@ -76,7 +78,8 @@ def test_settings_are_columns_and_mistakes_name_the_nearest(three, tmp_path):
     assert list(runs(three, settings=["inference.lr"])["inference.lr"]) == [0.5, 0.1, 0.1]
     for given in ({"settings": ["inference.lrr"]}, {"inference": {"lrr": 1}}):
         with pytest.raises(
-            ConfigError, match=r"runs: inference.lrr: no run has such a setting, did you mean inference.lr\?"
+            ConfigError,
+            match=r"runs: inference.lrr: no run has such a setting, did you mean inference.lr\?",
         ):
             runs(three, **given)
     none = runs(tmp_path / "nothing", seed=1, settings=["steps"])
@@ -91,15 +94,26 @@ def test_a_damaged_record_is_left_out_and_named(three):
 
 def of_scores(folder, signature, values, **facts):
     result = {"rmse": values, "rmse/task": values}
-    finished = {str(r): {name: value[r] for name, value in result.items()} for r in range(len(values))}
-    return record(folder, signature, replicates=len(values), result=result, finished=finished, **facts)
+    finished = {
+        str(r): {name: value[r] for name, value in result.items()} for r in range(len(values))
+    }
+    return record(
+        folder, signature, replicates=len(values), result=result, finished=finished, **facts
+    )
 
 
-A, B, C = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.5, 2.7, 3.1, 4.9, 5.2, 6.3], [0.0, 4.0, 1.0, 6.0, 2.0, 8.5]
+A, B, C = (
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    [1.5, 2.7, 3.1, 4.9, 5.2, 6.3],
+    [0.0, 4.0, 1.0, 6.0, 2.0, 8.5],
+)
 
 
 def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
-    a, b, c = (of_scores(tmp_path, s, v, lr=lr) for s, v, lr in (("aaaa", A, 0.1), ("bbbb", B, 0.2), ("cccc", C, 0.1)))
+    a, b, c = (
+        of_scores(tmp_path, s, v, lr=lr)
+        for s, v, lr in (("aaaa", A, 0.1), ("bbbb", B, 0.2), ("cccc", C, 0.1))
+    )
     other = of_scores(tmp_path, "dddd", A, seed=1)
     found = compare(load(a), str(b), third=c, other=other)
     assert list(found.settings.columns) == ["aaaa", "bbbb", "third", "other"]
@@ -108,7 +122,8 @@ def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
     assert found.scores.loc["rmse", ("third", "n")] == 6
     assert list(found.scores.index) == ["rmse", "rmse/task"]
     tests = found.tests[found.tests.metric == "rmse"].set_index(["a", "b"])
-    assert list(tests.index) == [("aaaa", "bbbb"), ("aaaa", "third"), ("bbbb", "third")]  # other: another seed
+    # other: another seed
+    assert list(tests.index) == [("aaaa", "bbbb"), ("aaaa", "third"), ("bbbb", "third")]
     for (name, of), pair in tests.iterrows():
         x, y = ({"aaaa": A, "bbbb": B, "third": C}[run] for run in (name, of))
         d = [v - u for u, v in zip(x, y, strict=True)]
@@ -133,7 +148,10 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     a, b = of_scores(tmp_path, "aaaa", A), of_scores(tmp_path, "bbbb", B, data="others", smoke=True)
     found = compare(a, b)
     assert len(found.tests) == 0
-    assert [note.split(" (")[0] for note in found.notes] == ["different data", "some are smoke runs"]
+    assert [note.split(" (")[0] for note in found.notes] == [
+        "different data",
+        "some are smoke runs",
+    ]
     for given, said in (
         ((a,), "two runs or more, not 1"),
         ((a, a), "aaaa is given twice"),
@@ -148,4 +166,7 @@ def test_lines_of_replicates_computed_at_once_are_told_apart(tmp_path):
     at_once = line(1, 0, "final") | {"metrics": {"rmse": [1.0, 2.0], "time": 3.0}}
     (folder / "metrics.jsonl").write_text(json.dumps(at_once) + "\n")
     found = load(folder).metrics
-    assert found[found.metric == "rmse"][["replicate", "value"]].to_numpy().tolist() == [[0, 1.0], [1, 2.0]]
+    assert found[found.metric == "rmse"][["replicate", "value"]].to_numpy().tolist() == [
+        [0, 1.0],
+        [1, 2.0],
+    ]

@@ -41,7 +41,9 @@ def elsewhere(tmp_path, monkeypatch):
 
 def test_importing_it_costs_nothing():
     code = "import runner, sys, json; print(json.dumps([m for m in ('torch', 'pandas', 'hydra', 'yaml') if m in sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", code + "; runner.run"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code + "; runner.run"], capture_output=True, text=True, timeout=60
+    )
     assert json.loads(done.stdout) == [], done.stderr
     assert done.returncode == 0
     with pytest.raises(ImportError, match="nothing_such"):
@@ -58,7 +60,10 @@ def test_importing_it_costs_nothing():
             {"inference": {"attacker": {"name": "pgd", "steps": 7}}},
             ["inference.attacker=pgd", "inference.attacker.steps=7"],
         ),
-        ({"smoke": True, "debug": None, "x": 1e-5, "y": math.inf}, ["smoke=true", "debug=null", "x=1e-05", "y=inf"]),
+        (
+            {"smoke": True, "debug": None, "x": 1e-5, "y": math.inf},
+            ["smoke=true", "debug=null", "x=1e-05", "y=inf"],
+        ),
         ({"m": [{"name": "pgd", "eps": (0.1,)}]}, ["m=[{name:pgd,eps:[0.1]}]"]),
         ({"a": "true", "b": "3", "c": "it's, {so}", "d": "", "e": "a b\\"}, None),
     ],
@@ -115,7 +120,9 @@ def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
     x = one.problem.splits[1].test.x
     theirs = both.predict(x, replicate=1, variant="1")
     torch.testing.assert_close(theirs.mean, one.predict(x, replicate=1).mean, rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(theirs.mean, both.predict(x, replicate=0, variant="1").mean, rtol=1e-4)
+    assert not torch.allclose(
+        theirs.mean, both.predict(x, replicate=0, variant="1").mean, rtol=1e-4
+    )
     for whose, said in (
         ({}, "replicate=None: several were learnt side by side; say which, from 0 to 1"),
         ({"replicate": 2}, "replicate=2: several"),
@@ -126,7 +133,9 @@ def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
     with pytest.raises(ConfigError, match="variant=1: the run has one posterior"):
         one.predict(x, replicate=0, variant="1")
     alone = run("cavi_probit", **KEYS)
-    with pytest.raises(ConfigError, match="replicate=3: that of the last replicate alone is kept, 0"):
+    with pytest.raises(
+        ConfigError, match="replicate=3: that of the last replicate alone is kept, 0"
+    ):
         alone.predict(alone.problem.test.x, replicate=3)
 
 
@@ -135,7 +144,9 @@ def test_the_process_is_left_as_it_was(monkeypatch):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     seen = []
     monkeypatch.setattr(
-        duties, "record_information", lambda _: lambda step: seen.append((signal.getsignal(signal.SIGINT), os.getcwd()))
+        duties,
+        "record_information",
+        lambda _: lambda step: seen.append((signal.getsignal(signal.SIGINT), os.getcwd())),
     )
     before = os.getcwd(), list(sys.argv), dict(os.environ)
     with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -165,19 +176,45 @@ assert (ConfigLoaderImpl.load_configuration, ConfigLoaderImpl._apply_overrides_t
 print(OmegaConf.create({"home": "${oc.env:HOME}"}).home)
 """
     environment = os.environ | {"HOME": "/somewhere"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
-    said = ["seed=-1: out of range, must be ≥ 0", "sead: unknown key, did you mean seed?", "/somewhere"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
+    said = [
+        "seed=-1: out of range, must be ≥ 0",
+        "sead: unknown key, did you mean seed?",
+        "/somewhere",
+    ]
     assert done.stdout.splitlines() == said, done.stderr
 
 
 @pytest.mark.parametrize(
     ("given", "keys", "said"),
     [
-        (["cavi_probitt"], {}, "experiment=cavi_probitt: no such experiment, did you mean cavi_probit?"),
-        (["cavi_probit"], {"inference": {"drawz": 1}}, "inference.drawz: unknown key, did you mean inference.draws?"),
-        (["cavi_probit", "seed=1,2"], {}, "seed=1,2: several values are a sweep; call run once for each"),
-        (["cavi_probit", "-m"], {}, "-m: serves sweeps of the command line; call run once for each"),
-        (["cavi_probit", "--cfg"], {}, "--cfg: a flag of the command line; of these run knows --config-dir=… alone"),
+        (
+            ["cavi_probitt"],
+            {},
+            "experiment=cavi_probitt: no such experiment, did you mean cavi_probit?",
+        ),
+        (
+            ["cavi_probit"],
+            {"inference": {"drawz": 1}},
+            "inference.drawz: unknown key, did you mean inference.draws?",
+        ),
+        (
+            ["cavi_probit", "seed=1,2"],
+            {},
+            "seed=1,2: several values are a sweep; call run once for each",
+        ),
+        (
+            ["cavi_probit", "-m"],
+            {},
+            "-m: serves sweeps of the command line; call run once for each",
+        ),
+        (
+            ["cavi_probit", "--cfg"],
+            {},
+            "--cfg: a flag of the command line; of these run knows --config-dir=… alone",
+        ),
         (["cavi_probit"], {"model": object()}, "model: object is nothing that a config holds"),
         (["seed=3"], {}, "run: 'seed=3' is no experiment's name; give that first"),
         (["cavi_probit"], {"inference": "kalman"}, "inference=kalman"),
@@ -220,7 +257,8 @@ def test_a_run_that_diverges_says_so(monkeypatch):
 
     monkeypatch.setattr(execute, "check_scores", trouble)
     with pytest.raises(
-        RunFailure, match=r"^diverged: elbo is nan; lower inference.lr \(now 1\); the last good checkpoint is kept$"
+        RunFailure,
+        match=r"^diverged: elbo is nan; lower inference.lr \(now 1\); the last good checkpoint is kept$",
     ):
         run("cavi_probit", **KEYS)
 

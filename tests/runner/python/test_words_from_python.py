@@ -13,7 +13,9 @@ def test_a_dict_is_one_value_where_nothing_lies_by_default():
         "dataset.budget.total=3.0",
         "dataset.budget.least={tv:1.0,radio:0.5}",
     ]
-    assert words_of({"dataset": {"budget": {"least": {"tv": 1.0}}}}) == ["dataset.budget.least={tv:1.0}"]
+    assert words_of({"dataset": {"budget": {"least": {"tv": 1.0}}}}) == [
+        "dataset.budget.least={tv:1.0}"
+    ]
     assert words_of({"dataset": {"name": "pettingzoo", "kwargs": {"size": 3}}}) == [
         "dataset=pettingzoo",
         "dataset.kwargs={size:3}",
@@ -23,7 +25,9 @@ def test_a_dict_is_one_value_where_nothing_lies_by_default():
         "attacker.eps=[0.1]",
         "steps=3",
     ]
-    assert words_of({"inference": {"name": "adversarial_training", "training_attacker": {"steps": 7}}}) == [
+    assert words_of(
+        {"inference": {"name": "adversarial_training", "training_attacker": {"steps": 7}}}
+    ) == [
         "inference=adversarial_training",
         "inference.training_attacker.steps=7",
     ]

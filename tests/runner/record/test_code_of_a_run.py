@@ -59,17 +59,28 @@ def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, 
         run(job, _stop)
     before = read(job.folder)["code"]
     assert [(e["replicate"], e["step"], e["sha"]) for e in before] == [(0, 0, "a" * 40)]
-    sidecars = [json.loads(path.read_text()) for path in (job.folder / "checkpoints").glob("*.json")]
+    sidecars = [
+        json.loads(path.read_text()) for path in (job.folder / "checkpoints").glob("*.json")
+    ]
     assert {s["code"]["sha"] for s in sidecars} == {"a" * 40}
     assert "torch" in sidecars[0]["code"]["versions"]
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: NOW)
-    monkeypatch.setattr(code, "versions", lambda: sidecars[0]["code"]["versions"] | {"numpy": "9.9"})
+    monkeypatch.setattr(
+        code, "versions", lambda: sidecars[0]["code"]["versions"] | {"numpy": "9.9"}
+    )
     capsys.readouterr()
     run(job)
-    (line,) = [line for line in capsys.readouterr().out.replace("\n ", " ").splitlines() if "is not the one" in line]
+    (line,) = [
+        line
+        for line in capsys.readouterr().out.replace("\n ", " ").splitlines()
+        if "is not the one" in line
+    ]
     assert "commit aaaaaaaa before, bbbbbbbb now; numpy" in line
     after = read(job.folder)["code"]
-    assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [(0, 0, "a" * 40), (0, 20, NOW["sha"])]
+    assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [
+        (0, 0, "a" * 40),
+        (0, 20, NOW["sha"]),
+    ]
     assert after[1]["versions"]["numpy"] == "9.9"
 
 

@@ -25,7 +25,9 @@ from runner.record.compare import (
 )
 
 
-def record(outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts) -> Path:
+def record(
+    outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts
+) -> Path:
     folder = outputs / "toy" / signature
     folder.mkdir(parents=True)
     written = {
@@ -48,7 +50,12 @@ def record(outputs: Path, signature: str, config: dict | None = None, lines: lis
         "error": None,
     } | facts
     (folder / "run.json").write_text(json.dumps(written))
-    base = {"seed": 0, "smoke": False, "model": {"name": "m", "width": 5}, "inference": {"name": "i", "lr": 0.1}}
+    base = {
+        "seed": 0,
+        "smoke": False,
+        "model": {"name": "m", "width": 5},
+        "inference": {"name": "i", "lr": 0.1},
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump(base | (config or {})))
     if lines is not None:
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -57,7 +64,9 @@ def record(outputs: Path, signature: str, config: dict | None = None, lines: lis
 
 def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
     a = load(record(tmp_path, "aaaa"))
-    b = load(record(tmp_path, "bbbb", config={"model": {"name": "m", "depth": None}, "smoke": True}))
+    b = load(
+        record(tmp_path, "bbbb", config={"model": {"name": "m", "depth": None}, "smoke": True})
+    )
     assert config_rows([a, b], everything=False) == [
         ["model.width", "5", "—"],
         ["smoke", "false", "true"],
@@ -67,7 +76,10 @@ def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
 
 
 def checked(*passed: bool | None) -> list[dict]:
-    return [{"about": "run", "check": f"check {i}", "passed": p, "detail": "d"} for i, p in enumerate(passed)]
+    return [
+        {"about": "run", "check": f"check {i}", "passed": p, "detail": "d"}
+        for i, p in enumerate(passed)
+    ]
 
 
 def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
@@ -77,21 +89,32 @@ def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
     assert main(["compare", "aaaa", "bbbb", "cccc", "--output-dir", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     assert "run\tchecks\t1 of 2 failed: check 1\t1 passed, 1 not checked\t—" in shown.out
-    assert "note: aaaa failed checks (check 1): its results are not to be trusted as they are" in shown.err
+    assert (
+        "note: aaaa failed checks (check 1): its results are not to be trusted as they are"
+        in shown.err
+    )
     assert "bbbb failed" not in shown.err
 
 
 def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
-    a = load(record(tmp_path, "aaaa", result={"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}))
+    a = load(
+        record(
+            tmp_path, "aaaa", result={"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
+        )
+    )
     b = load(record(tmp_path, "bbbb", result={"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}))
     rows = {
-        row[0]: row[1:] + apart[1:] for row, apart in zip(result_rows([a, b]), difference_rows([a, b]), strict=True)
+        row[0]: row[1:] + apart[1:]
+        for row, apart in zip(result_rows([a, b]), difference_rows([a, b]), strict=True)
     }
     assert list(rows) == ["rmse", "nlpp", "accuracy", "rmse/joint 1"]
     se = statistics.stdev([1.0, 2.0, 6.0]) / 3**0.5
     assert rows["rmse"][0] == f"3 ± {se:.4g} (n=3)"
     change = [1.0, 0.5, 2.0]
-    assert rows["rmse"][2] == f"{statistics.mean(change):.4g} ± {statistics.stdev(change) / 3**0.5:.4g} (paired)"
+    assert (
+        rows["rmse"][2]
+        == f"{statistics.mean(change):.4g} ± {statistics.stdev(change) / 3**0.5:.4g} (paired)"
+    )
     assert rows["nlpp"] == ["0.5", "—", "—"]
 
 
@@ -110,15 +133,22 @@ def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number
         "cccc": base[::-1],
         "dddd": base[:4],
     }
-    runs = [load(record(tmp_path, name, result={"rmse": values})) for name, values in results.items()]
+    runs = [
+        load(record(tmp_path, name, result={"rmse": values})) for name, values in results.items()
+    ]
     assert [len(row) for row in result_rows(runs)] == [5]
     ((name, *apart),) = difference_rows(runs)
     assert (name, len(apart)) == ("rmse", 3)
-    assert apart[0] == "0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)"  # all six signs alike: 2/2⁶; of two tested
+    # all six signs alike: 2/2⁶; of two tested
+    assert apart[0] == "0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)"
     assert apart[1].endswith("(paired), p 1 (Holm 1)")
-    assert apart[2] == f"-1 ± {math.hypot(se(base), se(base[:4])):.4g}", "of other length: not paired"
+    assert apart[2] == f"-1 ± {math.hypot(se(base), se(base[:4])):.4g}", (
+        "of other length: not paired"
+    )
     assert main(["compare", *results, "--output-dir", str(tmp_path)]) == 0
-    assert "less aaaa\trmse\t0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)" in capsys.readouterr().out
+    assert (
+        "less aaaa\trmse\t0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)" in capsys.readouterr().out
+    )
 
 
 def se(values):
@@ -135,8 +165,18 @@ def test_an_unfinished_run_shows_its_last_evaluation(tmp_path):
     run = load(record(tmp_path, "aaaa", state="interrupted", result={}, lines=lines))
     assert (run.result, run.step) == ({"rmse": [4.0, 5.0]}, 10)
     assert warnings([run]) == ["aaaa is interrupted: shown is its evaluation at step 10"]
-    together = [{"step": 10, "replicate": 0, "time": 1, "phase": "evaluation", "metrics": {"rmse": [1.0, 2.0]}}]
-    assert load(record(tmp_path, "bbbb", state="running", result={}, lines=together)).result == {"rmse": [1.0, 2.0]}
+    together = [
+        {
+            "step": 10,
+            "replicate": 0,
+            "time": 1,
+            "phase": "evaluation",
+            "metrics": {"rmse": [1.0, 2.0]},
+        }
+    ]
+    assert load(record(tmp_path, "bbbb", state="running", result={}, lines=together)).result == {
+        "rmse": [1.0, 2.0]
+    }
     nothing = load(record(tmp_path, "cccc", state="failed", result={}))
     assert warnings([nothing]) == ["cccc is failed: it has no evaluation yet"]
 
@@ -152,7 +192,9 @@ def test_other_data_and_smoke_runs_are_said_not_to_compare(tmp_path):
 
 def test_the_command(tmp_path, capsys):
     record(tmp_path, "aaaa1111")
-    folder = record(tmp_path, "bbbb2222", config={"seed": 1}, seed=1, threads=2, versions={"torch": "2.14.0"})
+    folder = record(
+        tmp_path, "bbbb2222", config={"seed": 1}, seed=1, threads=2, versions={"torch": "2.14.0"}
+    )
     assert main(["compare", "aaaa", str(folder), "--output-dir", str(tmp_path)]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert ["run", "state", "done", "done"] in lines

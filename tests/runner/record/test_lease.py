@@ -64,7 +64,9 @@ def test_one_of_this_machine_is_known_at_once(folder):
 def test_a_number_that_is_used_again_holds_nothing(folder):
     parent = os.getppid()
     assert not lease.is_leased(written(folder, lease.Holder("h", lease.place(), parent, "0", "t")))
-    assert lease.is_leased(written(folder, lease.Holder("h", lease.place(), parent, lease.process_start(parent), "t")))
+    assert lease.is_leased(
+        written(folder, lease.Holder("h", lease.place(), parent, lease.process_start(parent), "t"))
+    )
 
 
 @pytest.mark.parametrize("skew", [-7200.0, 7200.0])
@@ -144,7 +146,9 @@ def test_a_run_that_lost_its_lease_writes_nothing(make_job):
     written(job.folder, AWAY)
     before = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
     for write in (lambda: mine.save(state="done"), mine.flush, mine.sync):
-        with pytest.raises(lease.LeaseLost, match="lease lost: process 1 on other has taken the run over"):
+        with pytest.raises(
+            lease.LeaseLost, match="lease lost: process 1 on other has taken the run over"
+        ):
             write()
     mine.close()
     assert {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()} == before
@@ -181,7 +185,18 @@ def test_two_machines_never_run_it_at_once(folder):
     if subprocess.run([*apart, "hostname one"], capture_output=True).returncode:
         pytest.skip("needs the right to make namespaces (unshare)")
     both = [
-        subprocess.Popen([*apart, f'hostname {name}; exec "$@"', "sh", sys.executable, "-c", TWO, str(folder), name])
+        subprocess.Popen(
+            [
+                *apart,
+                f'hostname {name}; exec "$@"',
+                "sh",
+                sys.executable,
+                "-c",
+                TWO,
+                str(folder),
+                name,
+            ]
+        )
         for name in "ab"
     ]
     assert [process.wait(60) for process in both] == [0, 0]

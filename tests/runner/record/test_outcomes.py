@@ -26,7 +26,9 @@ def test_the_exact_test_is_that_of_statsmodels_and_of_its_sum_written_out():
         table = [[int((one & other).sum()), ours.first], [ours.second, int((~one & ~other).sum())]]
         assert ours.p == pytest.approx(contingency.mcnemar(table, exact=True).pvalue)
         n, least = ours.first + ours.second, min(ours.first, ours.second)
-        assert ours.p == pytest.approx(min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n))
+        assert ours.p == pytest.approx(
+            min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
+        )
 
 
 def test_classifiers_that_never_differ_are_not_told_apart():
@@ -40,7 +42,12 @@ def test_outcomes_are_kept_bit_by_bit(tmp_path):
     assert list(read) == list(kept)
     assert all(np.array_equal(read[name], kept[name]) for name in kept)
     assert outcomes_file(tmp_path, 0).stat().st_size < 200
-    for damaged in ("", "[]", '{"labels": 3, "right": {"accuracy": "zz"}}', '{"labels": "many", "right": {}}'):
+    for damaged in (
+        "",
+        "[]",
+        '{"labels": 3, "right": {"accuracy": "zz"}}',
+        '{"labels": "many", "right": {}}',
+    ):
         outcomes_file(tmp_path, 0).write_text(damaged)
         assert read_outcomes(tmp_path, 0) == {}
 
@@ -50,7 +57,10 @@ def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path
     folders = []
     for signature, right in (("a" * 12, one), ("b" * 12, other)):
         share = float(right.mean())
-        scores = {"result": {"robust_accuracy": [share]}, "finished": {"0": {"robust_accuracy": share}}}
+        scores = {
+            "result": {"robust_accuracy": [share]},
+            "finished": {"0": {"robust_accuracy": share}},
+        }
         folder = made_record(tmp_path, signature, **scores)
         write_outcomes(folder, 0, {"robust_accuracy": right})
         folders.append(folder)
@@ -58,9 +68,12 @@ def test_compared_runs_of_one_replicate_have_the_p_of_their_test_labels(tmp_path
     assert exact.p < 0.01
     row = difference_rows([load(folder) for folder in folders])[0]
     assert row[0] == "robust_accuracy"
-    assert row[1].endswith(f", McNemar p {exact.p:.2g} (right in one alone: {exact.first} against {exact.second})")
+    assert row[1].endswith(
+        f", McNemar p {exact.p:.2g} (right in one alone: {exact.first} against {exact.second})"
+    )
     tests = compare(*map(str, folders)).tests.set_index("metric")
     assert tests["p"]["robust_accuracy"] == exact.p
     facts = json.loads((folders[1] / "run.json").read_text())
-    (folders[1] / "run.json").write_text(json.dumps(facts | {"seed": 1}))  # other rows: nothing is paired
+    # other rows: nothing is paired
+    (folders[1] / "run.json").write_text(json.dumps(facts | {"seed": 1}))
     assert "McNemar" not in difference_rows([load(folder) for folder in folders])[0][1]

@@ -20,7 +20,11 @@ from runner.report.report import main as report
 ARCHIVE = Path(__file__).parent.parent.parent / "fixtures" / "records" / "records.tar.xz"
 with tarfile.open(ARCHIVE) as opened:
     INTERRUPTED = sorted(
-        {name.split("/")[2] for name in opened.getnames() if name.count("/") == 2 and "interrupted" in name}
+        {
+            name.split("/")[2]
+            for name in opened.getnames()
+            if name.count("/") == 2 and "interrupted" in name
+        }
     )
 
 
@@ -46,7 +50,9 @@ def records(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", INTERRUPTED)
-def test_an_interrupted_run_goes_on_to_the_same_result(records, tmp_path, monkeypatch, capsys, name):
+def test_an_interrupted_run_goes_on_to_the_same_result(
+    records, tmp_path, monkeypatch, capsys, name
+):
     facts = read(records / "interrupted" / name)
     folder = tmp_path / "outputs" / facts["experiment"] / facts["signature"]
     shutil.copytree(records / "interrupted" / name, folder)
@@ -80,9 +86,13 @@ def test_two_records_side_by_side(records, capsys):
 
 def test_a_study_is_reported_with_the_same_numbers(records, tmp_path):
     before = list(csv.DictReader((records / "study/small/report/small.csv").open()))
-    assert report(["report", "small", "--output-dir", str(records / "study"), "--to", str(tmp_path)]) == 0
+    assert (
+        report(["report", "small", "--output-dir", str(records / "study"), "--to", str(tmp_path)])
+        == 0
+    )
     now = list(csv.DictReader((tmp_path / "small.csv").open()))
-    assert [{name: line[name] for name in before[0]} for line in now] == before  # columns may have been added
+    # columns may have been added
+    assert [{name: line[name] for name in before[0]} for line in now] == before
     assert set(now[0]) - set(before[0]) == {"p worse, Holm", "p McNemar", "row"}
     assert (tmp_path / "small_replicates.csv").read_text() == (
         records / "study/small/report/small_replicates.csv"

@@ -42,7 +42,9 @@ def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:
     for name, inside_only in (("open", False), ("iterdir", False), ("stat", True), ("lstat", True)):
         wrap(name, inside_only)
     access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode, **how: Path(path) != barred and access(path, mode, **how))
+    monkeypatch.setattr(
+        os, "access", lambda path, mode, **how: Path(path) != barred and access(path, mode, **how)
+    )
 
 
 @pytest.fixture
@@ -55,7 +57,9 @@ def outputs(tmp_path):
 @pytest.mark.parametrize("what", ["made/aaaaaaaaaaaa", "made/aaaaaaaaaaaa/run.json"])
 def test_a_folder_or_a_file_is_named_and_the_others_are_listed(outputs, monkeypatch, what):
     bar(monkeypatch, outputs / what)
-    with pytest.warns(RunnerWarning, match=r"left out: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"):
+    with pytest.warns(
+        RunnerWarning, match=r"left out: .*aaaaaaaaaaaa.*: cannot be read \(Permission denied\)"
+    ):
         table = runner.runs(outputs)
     assert sorted(table["id"]) == [OURS, THIRD]
 
@@ -79,7 +83,10 @@ def test_a_config_is_named_where_it_is_asked_for(outputs, monkeypatch):
 
 def test_compare_goes_on_with_two_and_refuses_one(outputs, monkeypatch, capsys):
     bar(monkeypatch, outputs / "made" / THEIRS)
-    assert compare.main(["compare", THEIRS[:4], OURS[:4], THIRD[:4], "--output-dir", str(outputs)]) == 0
+    assert (
+        compare.main(["compare", THEIRS[:4], OURS[:4], THIRD[:4], "--output-dir", str(outputs)])
+        == 0
+    )
     out, error = capsys.readouterr()
     assert "aaaa" not in out
     assert f"left out: {outputs}/made/{THEIRS}: cannot be read (Permission denied)" in error
@@ -127,7 +134,8 @@ def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
 def test_the_record_of_a_run_is_not_taken_for_damaged(outputs, monkeypatch):
     folder = outputs / "made" / THEIRS
     bar(monkeypatch, folder / "run.json")
-    with pytest.raises(PermissionError):  # which Record.open tells as an output_dir that cannot be used
+    # which Record.open tells as an output_dir that cannot be used
+    with pytest.raises(PermissionError):
         load_facts(folder)
     with pytest.warns(RunnerWarning, match="cannot be read"):
         assert read(folder) is None
@@ -138,7 +146,9 @@ def test_a_job_of_a_sweep_is_named_and_the_others_are_shown(tmp_path, monkeypatc
     for number in (0, 1):
         path = tmp_path / OF_JOBS / f"{number}.json"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f'{{"number": {number}, "overrides": [], "code": 0, "message": "", "folder": null}}')
+        path.write_text(
+            f'{{"number": {number}, "overrides": [], "code": 0, "message": "", "folder": null}}'
+        )
     bar(monkeypatch, tmp_path / OF_JOBS / "0.json")
     with pytest.warns(RunnerWarning, match=r"0.json: cannot be read"):
         assert [job.number for job in read_outcomes(tmp_path)] == [1]

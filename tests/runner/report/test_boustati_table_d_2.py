@@ -23,7 +23,10 @@ SMALL = ("0.005", "0.01", "0.05", "0.1")
 
 def means() -> dict[str, dict[str, float]]:
     table = load_published("boustati_table_d_2")
-    return {row: {column: number.mean for column, number in cells.items()} for row, cells in table.values.items()}
+    return {
+        row: {column: number.mean for column, number in cells.items()}
+        for row, cells in table.values.items()
+    }
 
 
 def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
@@ -33,7 +36,8 @@ def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
     above += [(f"beta_bootstrap_filter {b}", f"beta_auxiliary_filter {b}") for b in (*SMALL, "0.2")]
     above += [("beta_bootstrap_filter 0.005", "beta_bootstrap_filter 0.01")]
     above += [("beta_bootstrap_filter 0.01", "beta_bootstrap_filter 0.05")]
-    above += [("beta_bootstrap_filter 0.2", "beta_bootstrap_filter 0.1")]  # the worst β is the largest, as of the APF
+    # the worst β is the largest, as of the APF
+    above += [("beta_bootstrap_filter 0.2", "beta_bootstrap_filter 0.1")]
     above += [("beta_auxiliary_filter 0.2", "beta_auxiliary_filter 0.1")]
     return [f"{a} > {b} at {c}" for a, b in above for c in rows[a] if not rows[a][c] > rows[b][c]]
 
@@ -43,7 +47,9 @@ def test_it_is_whole_and_in_order():
     assert len(rows) == 13
     assert all(len(cells) == 8 for cells in rows.values())
     assert (table.spread, table.runs) == ("se", 50)
-    assert all(number.spread is not None for cells in table.values.values() for number in cells.values())
+    assert all(
+        number.spread is not None for cells in table.values.values() for number in cells.values()
+    )
     assert disordered(rows) == []
     assert rows[BPF]["0.05"] == 16.63
     assert rows[T]["0.4"] == 18.84
@@ -62,7 +68,9 @@ def test_with_the_labels_turned_back_it_is_not():
 
 @pytest.mark.parametrize("row", PRINTED)
 def test_the_printed_label_stands_beside(row):
-    text = (Path(__file__).parents[3] / "conf/published/boustati_table_d_2.yaml").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "conf/published/boustati_table_d_2.yaml").read_text(
+        encoding="utf-8"
+    )
     line = next(line for line in text.splitlines() if re.match(rf'\s+"?{re.escape(row)}"?:', line))
     printed = line.partition("# printed: ")[2]
     kind = {"student_t_filter": "t-BPF"}.get(PRINTED[row]) or f"β-BPF = {PRINTED[row].split()[1]}"

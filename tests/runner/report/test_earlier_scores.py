@@ -25,23 +25,40 @@ def written(path, *lines):
 @pytest.mark.slow  # 5 s
 def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     scores = [0.1, 0.30000000000000004, 0.2]
-    lines = [["nlpp", "iGP, tuned", "1000", "sarcos", 0, r, score] for r, score in enumerate(scores)]
+    lines = [
+        ["nlpp", "iGP, tuned", "1000", "sarcos", 0, r, score] for r, score in enumerate(scores)
+    ]
     given = written(tmp_path / "a.csv", *lines)
-    assert main(["report", "sarcos_table", "--output-dir", str(tmp_path), "--with", str(given)]) == 0
+    assert (
+        main(["report", "sarcos_table", "--output-dir", str(tmp_path), "--with", str(given)]) == 0
+    )
     folder = tmp_path / "sarcos_table" / "report"
     assert (folder / "sarcos_table_replicates.csv").read_text() == given.read_text()
     assert "3 scores are of earlier reports" in (folder / "sarcos_table.md").read_text()
     assert "Nothing has been run" not in (folder / "sarcos_table.md").read_text()
     (cell,) = (
-        c for laid in lay(STUDY, None, read_earlier([given], STUDY)) for _, row in laid.rows for c in row if c.values
+        c
+        for laid in lay(STUDY, None, read_earlier([given], STUDY))
+        for _, row in laid.rows
+        for c in row
+        if c.values
     )
-    assert (cell.row.name, cell.column, cell.data, cell.earlier) == ("iGP, tuned", "1000", "sarcos", 3)
+    assert (cell.row.name, cell.column, cell.data, cell.earlier) == (
+        "iGP, tuned",
+        "1000",
+        "sarcos",
+        3,
+    )
     assert cell.verdict.word in ("better", "worse", "agrees")  # judged as one of our own
 
 
 def test_of_two_files_the_later_counts(tmp_path):
-    first = written(tmp_path / "a.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 1.0] for r in (0, 1)))
-    second = written(tmp_path / "b.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 2.0] for r in (1, 2)))
+    first = written(
+        tmp_path / "a.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 1.0] for r in (0, 1))
+    )
+    second = written(
+        tmp_path / "b.csv", *(["nlpp", "iGP, tuned", "100", "sarcos", 0, r, 2.0] for r in (1, 2))
+    )
     cell = read_earlier([first, second], STUDY)["nlpp", "iGP, tuned", "100"]
     assert cell.values == {(0, 0): 1.0, (0, 1): 2.0, (0, 2): 2.0}
 
@@ -49,7 +66,11 @@ def test_of_two_files_the_later_counts(tmp_path):
 GOOD = ["nlpp", "iGP, tuned", "100", "sarcos", 0, 0, 1.0]
 WRONG = {
     "table nlp is not one of sarcos_table, did you mean nlpp?": ["nlp", *GOOD[1:]],
-    "row iGP, tuneed is not one of sarcos_table, did you mean iGP, tuned?": ["nlpp", "iGP, tuneed", *GOOD[2:]],
+    "row iGP, tuneed is not one of sarcos_table, did you mean iGP, tuned?": [
+        "nlpp",
+        "iGP, tuneed",
+        *GOOD[2:],
+    ],
     "column 101 is not in table nlpp": [*GOOD[:2], "101", *GOOD[3:]],
     "seed, replicate and score have to be numbers": [*GOOD[:6], "low"],
     "data other, other lines of this cell have sarcos": [*GOOD[:3], "other", 0, 1, 1.0],

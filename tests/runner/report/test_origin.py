@@ -44,15 +44,24 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
 
 def test_what_differs_from_the_reference_row(study):  # noqa: F811
     def configured(run):
-        config = {"inference": {"name": "dsvi", "lr": 0.01}, "dataset": {"n_train": run.cell["dataset.n_train"]}}
+        config = {
+            "inference": {"name": "dsvi", "lr": 0.01},
+            "dataset": {"n_train": run.cell["dataset.n_train"]},
+        }
         if run.row == "iGP, tuned":
-            config["inference"] = {"name": "lbfgs", "lr": 1.0 / run.cell["dataset.n_train"], "history": 10}
+            config["inference"] = {
+                "name": "lbfgs",
+                "lr": 1.0 / run.cell["dataset.n_train"],
+                "history": 10,
+            }
         return replace(run, config=config)
 
     told = differs(replace(study, runs=[configured(run) for run in study.runs]))
     assert told == {
         "iGP, tuned": "inference.name=lbfgs, inference.lr=0.01|0.001, 1 settings that sMDGP, tuned has not"
-    } or told == {"iGP, tuned": "inference.name=lbfgs, inference.lr=0.001, 1 settings that sMDGP, tuned has not"}
+    } or told == {
+        "iGP, tuned": "inference.name=lbfgs, inference.lr=0.001, 1 settings that sMDGP, tuned has not"
+    }
     assert differs(None) == {}
 
 
@@ -65,9 +74,13 @@ def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):  # n
     for page in pages:
         assert "(smoke run)" in page.read_text(encoding="utf-8").split("##")[0]
         assert "No number here is a result." in page.read_text(encoding="utf-8")
-    assert '"text":"smoke run"' in pages[0].read_text(encoding="utf-8") + pages[1].read_text(encoding="utf-8")
+    assert '"text":"smoke run"' in pages[0].read_text(encoding="utf-8") + pages[1].read_text(
+        encoding="utf-8"
+    )
     assert all("_smoke" in path.name for path in written if path.name != "references.bib"), written
-    assert "Smoke run, no result." in (tmp_path / "out" / "paper" / "table_nlpp_smoke.tex").read_text()
+    assert (
+        "Smoke run, no result." in (tmp_path / "out" / "paper" / "table_nlpp_smoke.tex").read_text()
+    )
 
 
 def test_results_are_made_from_scores_and_prose_stays(kept, tmp_path, monkeypatch, capsys):
@@ -79,8 +92,9 @@ def test_results_are_made_from_scores_and_prose_stays(kept, tmp_path, monkeypatc
     monkeypatch.setattr(results, "FOLDER", folder)
     monkeypatch.setattr(results, "load_study", lambda name: STUDY)
     assert results.main(["--check"]) == 0  # it has no page yet
-    assert "scores without a page of their own (README.md tells of them; name one to make its page): small" in (
-        told := capsys.readouterr().out
+    assert (
+        "scores without a page of their own (README.md tells of them; name one to make its page): small"
+        in (told := capsys.readouterr().out)
     )
     assert "left alone: script" in told
     assert results.main(["small"]) == 0

@@ -60,7 +60,8 @@ def browse(page, width, height, picture=None):
     """What ``PROBE`` says, in a window of that size, or a frame where windows cannot be as narrow."""
     probed = page.with_name("probed.html")
     probed.write_text(
-        page.read_text(encoding="utf-8").replace("</body>", PROBE.replace("OPEN", OPEN)), encoding="utf-8"
+        page.read_text(encoding="utf-8").replace("</body>", PROBE.replace("OPEN", OPEN)),
+        encoding="utf-8",
     )
     shown = probed
     if width < 500:
@@ -99,7 +100,10 @@ def page(study, tmp_path):  # noqa: F811
 
 
 def test_words_cannot_leave_the_script_that_they_are_in(page):
-    assert as_json({"a": HOSTILE}) == '{"a":"\\u003c/script>\\u003cscript>document.title=\'taken\'\\u003c/script>"}'
+    assert (
+        as_json({"a": HOSTILE})
+        == '{"a":"\\u003c/script>\\u003cscript>document.title=\'taken\'\\u003c/script>"}'
+    )
     text = page.read_text(encoding="utf-8")
     assert HOSTILE not in text
     assert page.stat().st_size < 3_500_000
@@ -115,7 +119,9 @@ def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
     assert (said["drawn"], said["title"], said["charts"]) == ("yes", "small", 2)
     order = ["sMDGPas published", "sMDGPtuned", "iGPtuned", "iRF"]
     assert said["back"] == order
-    assert said["up"] == ["sMDGPtuned", "iGPtuned", "sMDGPas published", "iRF"], "what was not run comes last"
+    assert said["up"] == ["sMDGPtuned", "iGPtuned", "sMDGPas published", "iRF"], (
+        "what was not run comes last"
+    )
     assert said["down"] == ["sMDGPas published", "iGPtuned", "sMDGPtuned", "iRF"]
     assert said["filtered"] == ["iGPtuned"]
     names, values = zip(*said["lines"], strict=True)
@@ -152,7 +158,9 @@ def test_a_page_can_be_read_on_a_telephone(page):
 
 
 @NEEDS
-@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here: apt-get install poppler-utils")
+@pytest.mark.skipif(
+    shutil.which("pdftotext") is None, reason="no pdftotext here: apt-get install poppler-utils"
+)
 def test_printed_every_page_of_a_table_has_its_heading_and_no_controls(study, tmp_path):  # noqa: F811
     record(study, "a", 1000, 0.2 + NOISE)
     report.write("small", STUDY, study, tmp_path)

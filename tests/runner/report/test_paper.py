@@ -27,7 +27,9 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     (path,) = (p for p in written if p.suffix == ".tex")
     text = path.read_text()
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert len({row.count("&") - row.count(r"\&") for row in rows}) == 1, "all rows have as many cells"
+    assert len({row.count("&") - row.count(r"\&") for row in rows}) == 1, (
+        "all rows have as many cells"
+    )
     se = NOISE.std(ddof=1) / np.sqrt(6)
     assert rf"sMDGP & as published & {{--}} & {0.20:.2f} \pm {se:.2f} \\" in text
     assert rf"\bfseries -0.20 \pm {se:.2f}" in text, "the best"
@@ -75,5 +77,7 @@ def test_references_of_all_runs_once(study):  # noqa: F811
     found = (study.output_dir / "out" / "paper" / "references.bib").read_text()
     keys = re.findall(r"@\w+\{(\w+),", found)
     assert keys == sorted({"a", "b", *TESTS, *SOFTWARE.values()})
-    assert found.count("note = {Version 2.13.0}") == 1, "the version of torch that the runs have recorded"
+    assert found.count("note = {Version 2.13.0}") == 1, (
+        "the version of torch that the runs have recorded"
+    )
     assert not (study.output_dir / "out" / "small.tex").exists()

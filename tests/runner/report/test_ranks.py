@@ -22,7 +22,10 @@ def test_the_critical_differences_that_are_printed():
 
 def test_friedman_literally_and_ties_share_ranks():
     rng = np.random.default_rng(0)
-    scores = {name: rng.normal(size=12) + shift for name, shift in zip("abcd", (0.0, 0.3, 1.0, 2.0), strict=True)}
+    scores = {
+        name: rng.normal(size=12) + shift
+        for name, shift in zip("abcd", (0.0, 0.3, 1.0, 2.0), strict=True)
+    }
     found = rank(scores, lower=True, test="nemenyi")
     table = np.stack(list(scores.values()), axis=1)
     n, k = table.shape
@@ -41,7 +44,12 @@ def test_friedman_literally_and_ties_share_ranks():
 
 def test_pairs_are_told_apart_by_signed_ranks_after_holm():
     base = np.arange(10.0)
-    scores = {"a": base, "b": base + 1 + 0.01 * base, "c": base + 2 + 0.02 * base, "d": base + 2.5 - 0.1 * (base % 7)}
+    scores = {
+        "a": base,
+        "b": base + 1 + 0.01 * base,
+        "c": base + 2 + 0.02 * base,
+        "d": base + 2.5 - 0.1 * (base % 7),
+    }
     found = rank(scores, lower=True, test="wilcoxon")
     assert found.distance is None
     assert frozenset("ab") not in found.alike  # 2/2¹⁰ times six is below 5 %
@@ -64,11 +72,22 @@ def test_a_study_ranks_the_replicates_of_a_column(study):  # noqa: F811
     noise = np.random.default_rng(1).normal(size=9) * 0.01
     for experiment, shift in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
         record(study, experiment, 1000, noise + shift)
-    spec = {"name": "ranked", "title": "Ranks", "table": "nlpp", "blocks": "replicates", "column": "1000"}
+    spec = {
+        "name": "ranked",
+        "title": "Ranks",
+        "table": "nlpp",
+        "blocks": "replicates",
+        "column": "1000",
+    }
     definition = StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec]})
-    drawn, caption, _ = ranks(definition, lay(definition, replace(study, study=definition)))["ranked"]
+    drawn, caption, _ = ranks(definition, lay(definition, replace(study, study=definition)))[
+        "ranked"
+    ]
     assert "mean ranks over 9 replicates of 1000" in caption
-    assert any("1.00" in text.get_text() and "sMDGP, tuned" in text.get_text() for text in drawn.axes[0].texts)
+    assert any(
+        "1.00" in text.get_text() and "sMDGP, tuned" in text.get_text()
+        for text in drawn.axes[0].texts
+    )
     for wrong, told in (
         ({"table": "nlp"}, "nlp is not a table, did you mean nlpp"),
         ({"column": "10"}, "10 is not a column"),

@@ -116,7 +116,9 @@ def test_agrees_better_worse_not_run_not_published(study):
     found = cells(study)
     se = NOISE.std(ddof=1) / np.sqrt(6)
     assert found["sMDGP, as published", "1000"].verdict.word == "agrees"
-    assert found["sMDGP, as published", "1000"].verdict.in_se == pytest.approx(0.05 / np.hypot(0.1, se))
+    assert found["sMDGP, as published", "1000"].verdict.in_se == pytest.approx(
+        0.05 / np.hypot(0.1, se)
+    )
     assert found["sMDGP, tuned", "1000"].verdict.word == "better"
     assert found["iGP, tuned", "1000"].verdict.word == "worse"
     assert found["iRF", "1000"].verdict.word == "not published"
@@ -124,14 +126,27 @@ def test_agrees_better_worse_not_run_not_published(study):
 
 
 def test_rows_that_are_parts_of_one_run_read_their_own_scores(study):
-    parts = [row.model_copy(update={"part": part}) for row, part in zip(STUDY.rows[:2], ("0.5", "1"), strict=True)]
+    parts = [
+        row.model_copy(update={"part": part})
+        for row, part in zip(STUDY.rows[:2], ("0.5", "1"), strict=True)
+    ]
     for row in ("a", "b"):
-        record(study, row, 1000, result={"nlpp/0.5": [0.2] * 6, "nlpp/1": [0.4] * 6, "nlpp": [9.0] * 6}, replicates=6)
-    tables = [STUDY.tables[0].model_copy(update={"over": over}) for over in (None, "sMDGP, as published")]
+        record(
+            study,
+            row,
+            1000,
+            result={"nlpp/0.5": [0.2] * 6, "nlpp/1": [0.4] * 6, "nlpp": [9.0] * 6},
+            replicates=6,
+        )
+    tables = [
+        STUDY.tables[0].model_copy(update={"over": over}) for over in (None, "sMDGP, as published")
+    ]
     whole = STUDY.model_copy(update={"rows": [*parts, *STUDY.rows[2:]], "tables": tables})
     asked = replace(study, study=whole)
     found, ratios = cells(asked), cells(asked, table=1)
-    assert [found[f"sMDGP, {of}", "1000"].summary.mean for of in ("as published", "tuned")] == pytest.approx([0.2, 0.4])
+    assert [
+        found[f"sMDGP, {of}", "1000"].summary.mean for of in ("as published", "tuned")
+    ] == pytest.approx([0.2, 0.4])
     assert ratios["sMDGP, tuned", "1000"].summary.mean == pytest.approx(2.0)
 
 
@@ -154,7 +169,14 @@ def test_numbers_of_runs_that_failed_checks_are_marked(study):
 
 def test_a_diverged_run_keeps_what_is_finite_of_its_result(study):
     values = [*(0.20 + NOISE), float("nan")]
-    record(study, "a", 1000, values, state="diverged", error="scores are not finite: nlpp nan in 1 of 7 replicates")
+    record(
+        study,
+        "a",
+        1000,
+        values,
+        state="diverged",
+        error="scores are not finite: nlpp nan in 1 of 7 replicates",
+    )
     cell = cells(study)["sMDGP, as published", "1000"]
     assert (cell.summary.n, cell.summary.lost) == (6, 1)
     assert cell.verdict.why == "1 of 7 replicates not finite, left out"
@@ -179,11 +201,17 @@ def test_reasons_of_cells_without_a_verdict(study):
     record(study, "b", 1000, [0.1], replicates=1)
     record(study, "c", 100, [1.0, 1.1, float("nan"), 1.2])
     found = cells(study)
-    assert str(found["sMDGP, as published", "100"].verdict) == "not run (failed: step 3: Cholesky failed)"
+    assert (
+        str(found["sMDGP, as published", "100"].verdict)
+        == "not run (failed: step 3: Cholesky failed)"
+    )
     assert str(found["sMDGP, as published", "1000"].verdict) == "not comparable (a smoke run)"
     assert str(found["sMDGP, tuned", "100"].verdict) == "not comparable (2 of 6 replicates so far)"
     assert found["sMDGP, tuned", "100"].summary.mean == pytest.approx(1.25)
-    assert str(found["sMDGP, tuned", "1000"].verdict) == "not comparable (one replicate has no standard error)"
+    assert (
+        str(found["sMDGP, tuned", "1000"].verdict)
+        == "not comparable (one replicate has no standard error)"
+    )
     assert found["iGP, tuned", "100"].verdict.why == "1 of 4 replicates not finite, left out"
 
 
@@ -192,8 +220,17 @@ def test_a_published_table_that_can_never_be_compared_says_so(study):
     lines = []
     for replicate in range(2):
         for step in (1, 10, 20, 30, 40):
-            seconds = 5.0 + 0.004 * step + (100 if step >= 30 else 0)  # an evaluation between 20 and 30
-            lines.append({"step": step, "replicate": replicate, "time": seconds, "phase": "train", "metrics": {}})
+            # an evaluation between 20 and 30
+            seconds = 5.0 + 0.004 * step + (100 if step >= 30 else 0)
+            lines.append(
+                {
+                    "step": step,
+                    "replicate": replicate,
+                    "time": seconds,
+                    "phase": "train",
+                    "metrics": {},
+                }
+            )
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert step_times(folder) == {0: pytest.approx(4.0), 1: pytest.approx(4.0)}
     table = {
@@ -213,7 +250,9 @@ def test_bold_and_paired_differences(study):
     record(study, "b", 1000, 0.10 + NOISE)
     record(study, "c", 1000, 0.10 + NOISE + np.array([1, -1, 2, -2, 0.5, -0.4]) * 1e-3)
     found = cells(study)
-    assert [found[name, "1000"].bold for name in ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")] == [
+    assert [
+        found[name, "1000"].bold for name in ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")
+    ] == [
         False,
         True,
         True,
@@ -232,9 +271,15 @@ def test_rows_of_one_replicate_are_tested_by_label(study):
     for page in written[:2]:
         text = page.read_text(encoding="utf-8")
         assert text.count("McNemar p 0.0078 (right in one alone: 0 against 8)") == 1
-    (numbers,) = (path for path in written if path.suffix == ".csv" and "p McNemar" in path.read_text().splitlines()[0])
+    (numbers,) = (
+        path
+        for path in written
+        if path.suffix == ".csv" and "p McNemar" in path.read_text().splitlines()[0]
+    )
     with numbers.open(newline="") as file:
-        p = {row["row"]: row["p McNemar"] for row in csv.DictReader(file) if row["column"] == "1000"}
+        p = {
+            row["row"]: row["p McNemar"] for row in csv.DictReader(file) if row["column"] == "1000"
+        }
     assert float(p["sMDGP, as published"]) == pytest.approx(2 / 2**8)
     assert (p["sMDGP, tuned"], p["iGP, tuned"]) == ("", "")
 
@@ -254,7 +299,9 @@ def test_a_table_of_ratios_divides_replicate_by_replicate(study):
     assert list(found["sMDGP, tuned", "100"].values.values()) == [1.0] * 6
     assert not found["iGP, tuned", "1000"].values
     assert ("iRF", "100") not in found
-    with pytest.raises(ValueError, match="table nlpp: sMDGP, tunes is not a row, did you mean sMDGP, tuned"):
+    with pytest.raises(
+        ValueError, match="table nlpp: sMDGP, tunes is not a row, did you mean sMDGP, tuned"
+    ):
         StudyDefinition.model_validate(
             {**STUDY.model_dump(), "tables": [{**table.model_dump(), "over": "sMDGP, tunes"}]}
         )
@@ -281,26 +328,32 @@ def test_a_report_says_what_can_change_a_number_of_how_it_was_launched(study):
 
 def test_rows_that_are_not_models_name_the_printed_row(study):
     record(study, "c", 1000, 0.15 + NOISE)  # model igp, laid beside the row smdgp: 0.15(0.1)
-    rows = [row.model_copy(update={"published_row": "smdgp"} if row.model == "igp" else {}) for row in STUDY.rows]
+    rows = [
+        row.model_copy(update={"published_row": "smdgp"} if row.model == "igp" else {})
+        for row in STUDY.rows
+    ]
     again = replace(study, study=STUDY.model_copy(update={"rows": rows}))
     cell = cells(again)["iGP, tuned", "1000"]
     assert (cell.number.text, cell.verdict.word) == ("0.15(0.1)", "agrees")
-    assert cells(again)["sMDGP, tuned", "1000"].number.text == "0.15(0.1)"  # the model, where nothing is said
+    # the model, where nothing is said
+    assert cells(again)["sMDGP, tuned", "1000"].number.text == "0.15(0.1)"
 
 
 def test_a_published_row_that_is_not_printed(tmp_path):
     rows = [STUDY.rows[0].model_dump() | {"published_row": "smdpg"}]
     definition = STUDY.model_dump() | {"rows": rows, "reference": None}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(definition))
-    wanted = (
-        "small.yaml: row sMDGP, as published: published_row=smdpg is in no table of this study, did you mean smdgp?"
-    )
+    wanted = "small.yaml: row sMDGP, as published: published_row=smdpg is in no table of this study, did you mean smdgp?"
     with pytest.raises(ConfigError, match=re.escape(wanted)):
         load_study(str(tmp_path / "small.yaml"))
 
 
 def test_what_is_printed_for_a_single_run():
-    of = {"model": {"name": "mmdgp"}, "inference": {"name": "dsvi"}, "dataset": {"name": "sarcos", "n_train": 100}}
+    of = {
+        "model": {"name": "mmdgp"},
+        "inference": {"name": "dsvi"},
+        "dataset": {"name": "sarcos", "n_train": 100},
+    }
     assert load_published("boustati_table_3_1").beside(of) == {"nlpp": "1.34(0.21)"}
     assert load_published("boustati_table_3_2").beside(of) == {
         "auc/run 1": "0.75(0.03)",
@@ -318,26 +371,45 @@ def test_what_is_printed_for_a_single_run():
 
 
 def test_seeds_are_pooled(tmp_path):
-    pooled = STUDY.model_copy(update={"grid": {"dataset.n_train": [1000], "seed": [0, 1]}, "tables": STUDY.tables[:1]})
+    pooled = STUDY.model_copy(
+        update={"grid": {"dataset.n_train": [1000], "seed": [0, 1]}, "tables": STUDY.tables[:1]}
+    )
     runs = [
-        FrozenRun(f"r{s}", "iGP, tuned", {"dataset.n_train": 1000, "seed": s}, [], "c", f"c{s}", "sarcos")
+        FrozenRun(
+            f"r{s}", "iGP, tuned", {"dataset.n_train": 1000, "seed": s}, [], "c", f"c{s}", "sarcos"
+        )
         for s in (0, 1)
     ]
     study = Snapshot("small", pooled, "", "", [], runs, tmp_path)
     record(study, "c", 0, [1.0, 2.0])
     record(study, "c", 1, [3.0, 6.0], seed=1)
-    assert cells(study)["iGP, tuned", "1000"].values == {(0, 0): 1.0, (0, 1): 2.0, (1, 0): 3.0, (1, 1): 6.0}
+    assert cells(study)["iGP, tuned", "1000"].values == {
+        (0, 0): 1.0,
+        (0, 1): 2.0,
+        (1, 0): 3.0,
+        (1, 1): 6.0,
+    }
 
 
 def test_a_record_counts_before_an_earlier_score(study):
     record(study, "c", 1000, [1.0, 2.0])
     earlier = {("nlpp", "iGP, tuned", "1000"): EarlierCell("sarcos", {(0, 1): 9.0, (0, 2): 3.0})}
     (laid,) = lay(study.study, study, earlier)
-    cell = next(c for row, line in laid.rows for c in line if row.name == "iGP, tuned" and c.column == "1000")
+    cell = next(
+        c
+        for row, line in laid.rows
+        for c in line
+        if row.name == "iGP, tuned" and c.column == "1000"
+    )
     assert (cell.values, cell.earlier) == ({(0, 0): 1.0, (0, 1): 2.0, (0, 2): 3.0}, 1)
     earlier["nlpp", "iGP, tuned", "1000"].data = "sarcos-sim"  # other data are not mixed in
     (laid,) = lay(study.study, study, earlier)
-    cell = next(c for row, line in laid.rows for c in line if row.name == "iGP, tuned" and c.column == "1000")
+    cell = next(
+        c
+        for row, line in laid.rows
+        for c in line
+        if row.name == "iGP, tuned" and c.column == "1000"
+    )
     assert (cell.values, cell.earlier, cell.data) == ({(0, 0): 1.0, (0, 1): 2.0}, 0, "sarcos")
 
 
@@ -346,7 +418,12 @@ def test_earlier_scores_complete_an_interrupted_run(study):
     for known, why in (({}, "1 of 2 replicates so far"), ({(0, 1): 1.4}, "")):
         earlier = {("nlpp", "iGP, tuned", "1000"): EarlierCell("sarcos", known)} if known else {}
         (laid,) = lay(study.study, study, earlier)
-        cell = next(c for row, line in laid.rows for c in line if row.name == "iGP, tuned" and c.column == "1000")
+        cell = next(
+            c
+            for row, line in laid.rows
+            for c in line
+            if row.name == "iGP, tuned" and c.column == "1000"
+        )
         assert cell.reason == why
 
 
@@ -363,7 +440,8 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
     assert "study small: 4 not run, 2 agrees, 1 better, 1 worse" in capsys.readouterr().out
 
     html = (folder / "small.html").read_text()
-    assert not re.search(r"""(src|href|url\()\s*=?\s*["']?(https?:)?//""", html)  # nothing is fetched from anywhere
+    # nothing is fetched from anywhere
+    assert not re.search(r"""(src|href|url\()\s*=?\s*["']?(https?:)?//""", html)
     assert "default-src 'none'" in html
     assert "data:image/png;base64," in html
     assert "Two &lt;sizes&gt; &amp; three models." in html
@@ -380,12 +458,28 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
     worse = next(r for r in rows if r["model"] == "igp" and r["column"] == "1000")
     assert float(worse["mean"]) == pytest.approx(1.6)
     assert worse["row"] == "iGP, tuned"
-    assert (worse["verdict"], worse["published"], worse["runs"]) == ("worse", "1.28(0.07)", "c/c1000")
+    assert (worse["verdict"], worse["published"], worse["runs"]) == (
+        "worse",
+        "1.28(0.07)",
+        "c/c1000",
+    )
     assert len(list(csv.DictReader((folder / "small_replicates.csv").open()))) == 24
 
 
 def test_a_report_can_be_written_elsewhere_and_before_any_run(tmp_path):
-    assert main(["report", "sarcos_table", "--output-dir", str(tmp_path), "--to", str(tmp_path / "docs")]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "sarcos_table",
+                "--output-dir",
+                str(tmp_path),
+                "--to",
+                str(tmp_path / "docs"),
+            ]
+        )
+        == 0
+    )
     text = (tmp_path / "docs" / "sarcos_table.md").read_text()
     assert "Nothing has been run yet" in text
     assert "not run<br><sub>0.15(0.1)</sub>" in text
@@ -404,7 +498,8 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
         for row, line in laid.rows:
             if laid.published is not None and row.published_label in laid.published.values:
                 found = {cell.column for cell in line if cell.number is not None}
-                missing = len(found) < len(line)  # where the paper prints some columns alone, all of these are found
+                # where the paper prints some columns alone, all of these are found
+                missing = len(found) < len(line)
                 assert not missing or found == laid.published.values[row.published_label].keys()
 
 
@@ -417,7 +512,13 @@ def test_times_of_every_replicate_are_in_the_record(make_job):
 
 
 def test_distances_are_from_the_gold_row_replicate_by_replicate(study):
-    table = {"name": "far", "title": "Distance", "columns": "dataset.n_train", "metric": "distance", "better": "lower"}
+    table = {
+        "name": "far",
+        "title": "Distance",
+        "columns": "dataset.n_train",
+        "metric": "distance",
+        "better": "lower",
+    }
     definition = study.study.model_dump() | {"gold": "iRF", "tables": [table], "figures": []}
     near = replace(study, study=StudyDefinition.model_validate(definition))
     for experiment, shift in (("a", 3.0), ("c", 1.0), ("d", 0.0)):
@@ -425,9 +526,12 @@ def test_distances_are_from_the_gold_row_replicate_by_replicate(study):
         folder = record(near, experiment, 100, [0.0, 0.0, 0.0], finished=finished)
         (folder / "predictions").mkdir()
         for replicate in range(2 if experiment == "d" else 3):
-            labels = (5.0, 6.0) if (experiment, replicate) == ("c", 1) else (1.0, 2.0)  # other rows: no distance
+            # other rows: no distance
+            labels = (5.0, 6.0) if (experiment, replicate) == ("c", 1) else (1.0, 2.0)
             lines = [f"{i},t,{y},{shift * (1 + replicate)},2.0" for i, y in enumerate(labels)]
-            (folder / "predictions" / f"{replicate}.csv").write_text("\n".join(["row,task,label,mean,sd", *lines]))
+            (folder / "predictions" / f"{replicate}.csv").write_text(
+                "\n".join(["row,task,label,mean,sd", *lines])
+            )
     record(near, "b", 100, [0.0])  # whose predictions nobody kept
     found = cells(near)
     assert found["sMDGP, as published", "100"].values == {(0, 0): 1.5, (0, 1): 3.0}
@@ -459,7 +563,13 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
         "better": "higher",
         "columns": {"0": "accuracy", "0.1": "robust"},
     }
-    figure = {"name": "curve", "x": "attacked", "label": "size", "metrics": ["accuracy"], "rows": ["iRF"]}
+    figure = {
+        "name": "curve",
+        "x": "attacked",
+        "label": "size",
+        "metrics": ["accuracy"],
+        "rows": ["iRF"],
+    }
     definition = study.study.model_dump() | {"grid": {}, "tables": [table], "figures": [figure]}
     run = replace(study.runs[-1], cell={})
     small = replace(study, study=StudyDefinition.model_validate(definition), runs=[run])
@@ -475,15 +585,32 @@ def test_seconds_of_training_leave_evaluations_out():
     lines = [
         {"replicate": r, "phase": phase, "time": (1 + r) * time}
         for r in (0, 1)
-        for phase, time in (("train", 1.0), ("train", 3.0), ("evaluation", 8.0), ("train", 9.5), ("final", 20.0))
+        for phase, time in (
+            ("train", 1.0),
+            ("train", 3.0),
+            ("evaluation", 8.0),
+            ("train", 9.5),
+            ("final", 20.0),
+        )
     ]
     assert [seconds for _, seconds in training_seconds(lines[:5])] == [1.0, 3.0, 3.0, 4.5, 4.5]
-    assert [seconds for line, seconds in training_seconds(lines) if line["replicate"]] == [2.0, 6.0, 6.0, 9.0, 9.0]
+    assert [seconds for line, seconds in training_seconds(lines) if line["replicate"]] == [
+        2.0,
+        6.0,
+        6.0,
+        9.0,
+        9.0,
+    ]
 
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
-    spec = {"name": "way", "title": "On the way", "metrics": ["nlpp"], "cell": {"dataset.n_train": 1000}}
+    spec = {
+        "name": "way",
+        "title": "On the way",
+        "metrics": ["nlpp"],
+        "cell": {"dataset.n_train": 1000},
+    }
     definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
     small = replace(study, study=definition)
     record(small, "c", 1000, [0.5, 0.6], vectorised=at_once)
@@ -502,12 +629,22 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
             ]
             if at_once
             else [
-                {"step": t, "replicate": r, "time": 1.0, "phase": phase, "metrics": {"nlpp": n + r + 1 / t}}
+                {
+                    "step": t,
+                    "replicate": r,
+                    "time": 1.0,
+                    "phase": phase,
+                    "metrics": {"nlpp": n + r + 1 / t},
+                }
                 for r in range(2)
                 for t, phase in ((1, "train"), (10, "evaluation"), (20, "final"))
             ]
         )
-        run = next(run for run in small.runs if run.row == "iGP, tuned" and run.cell == {"dataset.n_train": n})
+        run = next(
+            run
+            for run in small.runs
+            if run.row == "iGP, tuned" and run.cell == {"dataset.n_train": n}
+        )
         (small.folder(run) / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     drawn, caption, _ = evolutions(definition, small)["way"]
     (ax,) = drawn.axes
@@ -515,7 +652,9 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     np.testing.assert_allclose([line.get_xydata() for line in ax.lines], [
         [[10, 1000 + r + 0.1], [20, 1000 + r + 0.05]] for r in range(2)
     ])  # fmt: skip
-    timed = StudyDefinition.model_validate(definition.model_dump() | {"evolutions": [spec | {"against": "seconds"}]})
+    timed = StudyDefinition.model_validate(
+        definition.model_dump() | {"evolutions": [spec | {"against": "seconds"}]}
+    )
     (ax,) = evolutions(timed, small)["way"][0].axes
     assert ax.get_xlabel() == "seconds of training"
     assert {x for line in ax.lines for x in line.get_xdata()} == {1.0}  # evaluations take none
@@ -541,23 +680,38 @@ def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
     drawn, caption, _ = evolutions(definition, small)["way"]
     (line,) = drawn.axes[0].lines
     np.testing.assert_allclose(line.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
-    assert caption.endswith("2 runs of each, mean of each less sMDGP, tuned, replicate by replicate")
+    assert caption.endswith(
+        "2 runs of each, mean of each less sMDGP, tuned, replicate by replicate"
+    )
     found = scores(read(folder), folder, "late/nelbo")
     assert found == {(0, 0): pytest.approx(10.0), (0, 1): pytest.approx(25.0 + 20.0)}
     banded = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
-    definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec | banded]})
+    definition = StudyDefinition.model_validate(
+        study.study.model_dump() | {"evolutions": [spec | banded]}
+    )
     drawn, caption, _ = evolutions(definition, small)["way"]
     (ax,) = drawn.axes
-    assert caption.endswith("mean and central 90 % of each less sMDGP, tuned, replicate by replicate")
-    assert caption.startswith("On the way, tuned; 2 runs of each")  # settings that all have are named once
+    assert caption.endswith(
+        "mean and central 90 % of each less sMDGP, tuned, replicate by replicate"
+    )
+    # settings that all have are named once
+    assert caption.startswith("On the way, tuned; 2 runs of each")
     assert [text.get_text() for text in drawn.legends[0].texts] == ["iGP"]
-    assert (ax.get_xlabel(), ax.get_ylabel(), len(ax.lines), len(ax.collections)) == ("episode", "loss", 1, 1)
+    assert (ax.get_xlabel(), ax.get_ylabel(), len(ax.lines), len(ax.collections)) == (
+        "episode",
+        "loss",
+        1,
+        1,
+    )
     low, high = (
         ax.collections[0].get_paths()[0].vertices[:, 1].min(),
         ax.collections[0].get_paths()[0].vertices[:, 1].max(),
     )
     np.testing.assert_allclose([low, high], [10.5, 19.5])  # of the differences 10 and 20
-    for wrong, told in (({"rows": ["iGPP"]}, "iGPP is not a row"), ({"words": {"nlpp": "loss"}}, "words has nlpp")):
+    for wrong, told in (
+        ({"rows": ["iGPP"]}, "iGPP is not a row"),
+        ({"words": {"nlpp": "loss"}}, "words has nlpp"),
+    ):
         with pytest.raises(ValueError, match=f"figure way: {told}"):
             StudyDefinition.model_validate(definition.model_dump() | {"evolutions": [spec | wrong]})
     wrong = definition.model_dump() | {"evolutions": [spec | {"less": "nobody"}]}
@@ -589,14 +743,22 @@ def test_spreads_show_every_replicate_and_mark_the_chosen_beta(study):
     (ax,) = drawn.axes
     assert ax.get_ylabel() == "NLPP"
     assert ax.get_xlabel() == "n_train"
-    assert [list(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "--"] == [[4.5, 4.5]]  # iGP at 1000
+    # iGP at 1000
+    assert [list(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "--"] == [
+        [4.5, 4.5]
+    ]
     assert spreads(study.study, small, []) == {}
-    for wrong, told in (({"metrics": ["nlp"]}, "nlp is in no table"), ({"rows": ["iGPP"]}, "iGPP is not a row")):
+    for wrong, told in (
+        ({"metrics": ["nlp"]}, "nlp is in no table"),
+        ({"rows": ["iGPP"]}, "iGPP is not a row"),
+    ):
         with pytest.raises(ValueError, match=f"figure all: {told}"):
             StudyDefinition.model_validate(definition.model_dump() | {"spreads": [spec | wrong]})
 
 
-def test_a_record_that_cannot_be_read_or_believed_is_named_and_the_others_are_laid_out(study, monkeypatch):
+def test_a_record_that_cannot_be_read_or_believed_is_named_and_the_others_are_laid_out(
+    study, monkeypatch
+):
     theirs = record(study, "a", 1000, 0.20 + NOISE)
     empty = record(study, "b", 1000, -0.20 + NOISE, state="running")
     (empty / "run.json").write_text((empty / "run.json").read_text().replace('"running"', '"done"'))

@@ -35,7 +35,9 @@ def test_standard_error_is_scipys():
 
 def test_one_value_has_no_standard_error_and_lost_ones_are_counted():
     assert summarise([2.0]).se is None
-    assert summarise([1.0, math.nan, 3.0, math.inf]) == Summary(2.0, pytest.approx(1.0), 2, 2, 1.0, 3.0)
+    assert summarise([1.0, math.nan, 3.0, math.inf]) == Summary(
+        2.0, pytest.approx(1.0), 2, 2, 1.0, 3.0
+    )
     assert math.isnan(summarise([math.nan]).mean)
 
 
@@ -73,16 +75,23 @@ def test_best_is_the_top_and_all_not_significantly_worse():
         "worse": keyed(base + 1.01),
     }
     assert best(rows, "lower") == {"top", "level"}
-    assert best({k: {i: -x for i, x in v.items()} for k, v in rows.items()}, "higher") == {"top", "level"}
+    assert best({k: {i: -x for i, x in v.items()} for k, v in rows.items()}, "higher") == {
+        "top",
+        "level",
+    }
 
 
 def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
-    p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}  # four tests: d has too few pairs
+    # four tests: d has too few pairs
+    p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}
     found = holm({name: Paired(1.0, 0.1, 6, value) for name, value in p.items()})
     corrected = {name: pair.p_holm for name, pair in found.items() if name != "d"}
-    assert corrected == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "e": 0.5})  # by hand; b is held up by c
+    # by hand; b is held up by c
+    assert corrected == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "e": 0.5})
     assert math.isnan(found["d"].p_holm)
-    assert {name: pair.p_worse for name, pair in found.items() if name != "d"} == {k: p[k] for k in "abce"}
+    assert {name: pair.p_worse for name, pair in found.items() if name != "d"} == {
+        k: p[k] for k in "abce"
+    }
 
 
 def test_a_row_that_is_worse_by_chance_alone_stays_bold_among_many():
@@ -96,7 +105,10 @@ def test_a_row_that_is_worse_by_chance_alone_stays_bold_among_many():
 def test_nothing_is_bold_where_too_few_pairs_are_tested_too_often():
     base = np.arange(5.0)
     assert best({"top": keyed(base), "worse": keyed(base + 9)}, "lower") == {"top"}
-    assert best({"top": keyed(base), "worse": keyed(base + 9), "worst": keyed(base + 99)}, "lower") == set()
+    assert (
+        best({"top": keyed(base), "worse": keyed(base + 9), "worst": keyed(base + 99)}, "lower")
+        == set()
+    )
 
 
 def test_nothing_is_bold_with_four_pairs():
@@ -104,7 +116,11 @@ def test_nothing_is_bold_with_four_pairs():
 
 
 def test_a_row_of_few_replicates_does_not_keep_the_others_from_being_bold():
-    rows = {"top": keyed([1, 2, 3, 4, 5]), "worse": keyed([11, 12, 13, 14, 15]), "one run": keyed([0.5])}
+    rows = {
+        "top": keyed([1, 2, 3, 4, 5]),
+        "worse": keyed([11, 12, 13, 14, 15]),
+        "one run": keyed([0.5]),
+    }
     assert best(rows, "lower") == {"top"}
 
 
@@ -126,7 +142,8 @@ def test_verdict_by_two_combined_standard_errors(ours, better, word):
 
 def test_two_standard_errors_is_the_border():
     published = Number.parse("0.00(0.30)")
-    assert judge(published, Summary(2 * 0.5 - 1e-9, 0.4, 5), "lower").word == "agrees"  # √(0.3² + 0.4²) = 0.5
+    # √(0.3² + 0.4²) = 0.5
+    assert judge(published, Summary(2 * 0.5 - 1e-9, 0.4, 5), "lower").word == "agrees"
     assert judge(published, Summary(2 * 0.5 + 1e-9, 0.4, 5), "lower").word == "worse"
 
 
@@ -136,10 +153,15 @@ def test_verdict_says_why_it_cannot_compare():
     assert str(other) == "not comparable (other data: sarcos-test-file)"
     assert other.in_se is not None  # still shown beside
     assert str(judge(number, None, "lower")) == "not run"
-    assert judge(number, Summary(0.3, None, 1), "lower").why == "one replicate has no standard error"
+    assert (
+        judge(number, Summary(0.3, None, 1), "lower").why == "one replicate has no standard error"
+    )
     assert judge(number, Summary(math.nan, None, 0, 3), "lower").word == "not comparable"
     assert judge(None, Summary(0.3, 0.1, 3), "lower").word == "not published"
-    assert judge(number, Summary(0.3, 0.01, 4, 1), "lower").why == "1 of 5 replicates not finite, left out"
+    assert (
+        judge(number, Summary(0.3, 0.01, 4, 1), "lower").why
+        == "1 of 5 replicates not finite, left out"
+    )
 
 
 def test_a_standard_error_printed_as_zero_counts_as_the_rounding():
@@ -155,7 +177,9 @@ def table(text, **facts):
     return Published(**told | facts)
 
 
-@pytest.mark.parametrize(("spread", "runs", "se"), [("se", 10, 0.03), ("sd", 9, 0.01), ("iqr", 9, 0.01 / 1.3490)])
+@pytest.mark.parametrize(
+    ("spread", "runs", "se"), [("se", 10, 0.03), ("sd", 9, 0.01), ("iqr", 9, 0.01 / 1.3490)]
+)
 def test_a_spread_is_read_as_what_the_table_says(spread, runs, se):
     number = table("0.891(0.03)", spread=spread, runs=runs).number("a", "x")
     assert number is not None
@@ -191,8 +215,14 @@ def test_a_single_run_agrees_within_what_its_table_says():
     assert judge(printed, summarise([0.918, 0.92, 0.922]), "higher").word == "worse"
     table = load_published("gallego_table_1_4")
     assert table.number("vgg", "Test acc.") == Number.parse("0.9329", one_run=True, within=0.01)
-    with pytest.raises(ValidationError, match=r"within: 0\.01 is of numbers of one run; write runs: 1"):
-        Published(**table.model_dump(exclude={"values", "runs"}), runs=None, values={"vgg": {"Test acc.": 0.9329}})
+    with pytest.raises(
+        ValidationError, match=r"within: 0\.01 is of numbers of one run; write runs: 1"
+    ):
+        Published(
+            **table.model_dump(exclude={"values", "runs"}),
+            runs=None,
+            values={"vgg": {"Test acc.": 0.9329}},
+        )
 
 
 @pytest.mark.parametrize(
@@ -214,9 +244,12 @@ def test_gallegos_tables_of_spam_print_standard_deviations_of_ten_runs():
         found = load_published(name)
         assert (found.spread, found.runs) == ("sd", 10)
         assert "standard deviations of 10 runs" in found.parentheses
-    tainted = load_published("gallego_table_3_2").number("mlp", "tainted")  # 0.636(0.009); ours 0.66148(0.00791)
+    # 0.636(0.009); ours 0.66148(0.00791)
+    tainted = load_published("gallego_table_3_2").number("mlp", "tainted")
     verdict = judge(tainted, Summary(0.66148, 0.00791, 10), "higher")
-    assert verdict.in_se == pytest.approx((0.66148 - 0.636) / math.hypot(0.009 / math.sqrt(10), 0.00791))
+    assert verdict.in_se == pytest.approx(
+        (0.66148 - 0.636) / math.hypot(0.009 / math.sqrt(10), 0.00791)
+    )
 
 
 def test_printed_digits_are_kept():
@@ -270,10 +303,17 @@ def test_shown_as_the_papers_print():
 
 
 def test_the_median_over_states_of_a_record_that_has_none_is_taken_from_each_state():
-    by_state = {"nmse/x": [1.0, 2.0], "nmse/y": [3.0, 8.0], "nmse/z": [2.0, 9.0], "coverage90/x": [5.0, 5.0]}
+    by_state = {
+        "nmse/x": [1.0, 2.0],
+        "nmse/y": [3.0, 8.0],
+        "nmse/z": [2.0, 9.0],
+        "coverage90/x": [5.0, 5.0],
+    }
     facts = {"seed": 3, "replicates": 2, "state": "done", "result": by_state}
     assert scores(facts, Path(), "nmse_median") == {(3, 0): 2.0, (3, 1): 8.0}
-    assert scores(facts | {"result": by_state | {"nmse_median": [0.5, 0.6]}}, Path(), "nmse_median") == {
+    assert scores(
+        facts | {"result": by_state | {"nmse_median": [0.5, 0.6]}}, Path(), "nmse_median"
+    ) == {
         (3, 0): 0.5,
         (3, 1): 0.6,
     }
@@ -286,8 +326,14 @@ def test_a_column_is_judged_by_the_direction_of_its_own_score():
     assert [mixed.better_of(column) for column in columns] == ["lower", "higher", None]
     known = Number.parse("0.50(0.01)")
     far = Summary(0.9, 0.01, 5)
-    assert [judge(known, far, mixed.better_of(column)).word for column in columns] == ["worse", "better", "differs"]
+    assert [judge(known, far, mixed.better_of(column)).word for column in columns] == [
+        "worse",
+        "better",
+        "differs",
+    ]
     own = TableSpec(name="t", title="t", better="lower", columns={"a": "my_loss", "b": "clusters"})
     assert [own.better_of(column) for column in "ab"] == ["lower", "lower"]
-    with pytest.raises(ValueError, match="better: lower, but accuracy is better the higher it is; leave it out"):
+    with pytest.raises(
+        ValueError, match="better: lower, but accuracy is better the higher it is; leave it out"
+    ):
         TableSpec(name="t", title="t", better="lower", columns={"a": "accuracy", "b": "auc"})

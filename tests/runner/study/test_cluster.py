@@ -28,7 +28,9 @@ DEFINITION = {
     "overrides": ["smoke=true", "tracking=false", "offline=true", "checkpoint_every=50"],
     "grid": {"seed": [0, 1]},
     "rows": [{"label": "one", "model": "bnn", "preset": "", "experiment": "bnn_uci"}],
-    "tables": [{"name": "error", "title": "Error", "columns": {"error": "rmse"}, "better": "lower"}],
+    "tables": [
+        {"name": "error", "title": "Error", "columns": {"error": "rmse"}, "better": "lower"}
+    ],
 }
 
 
@@ -52,7 +54,9 @@ def test_mistakes_in_the_launcher_are_one_line(words, message):
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 def test_a_launcher_that_is_not_installed_names_the_extra():
-    with pytest.raises(ConfigError, match=r"hydra/launcher=ray: not installed; pip install -e '.\[ray\]'"):
+    with pytest.raises(
+        ConfigError, match=r"hydra/launcher=ray: not installed; pip install -e '.\[ray\]'"
+    ):
         split_launcher(["hydra/launcher=ray"])
 
 
@@ -106,7 +110,9 @@ def queue(tmp_path, monkeypatch):
     monkeypatch.setattr(job_queue, "POLL", 0.01)
     config = {"seed": 0, "replicates": 3, "threads": 1}
     runs = [FrozenRun(n, "one", {}, [], "fake", f"s{n}", "d", config) for n in "ab"]
-    frozen = Snapshot("two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, tmp_path)
+    frozen = Snapshot(
+        "two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, tmp_path
+    )
     snapshot.save(frozen)
     ended: list[tuple[str, int]] = []
 
@@ -146,13 +152,27 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
     again.go(frozen.runs)
     assert len(fake.submitted) == 2
     assert ended == [("a", 0), ("b", 0)]
-    assert job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen)) == "not started"
+    assert (
+        job_queue.words(frozen, frozen.runs[0], "not started", job_queue.submitted_jobs(frozen))
+        == "not started"
+    )
 
 
-def launched(tmp_path: Path, *arguments: str, definition=DEFINITION, python=sys.executable) -> subprocess.Popen:
+def launched(
+    tmp_path: Path, *arguments: str, definition=DEFINITION, python=sys.executable
+) -> subprocess.Popen:
     file = tmp_path / "two.yaml"
     file.write_text(yaml.safe_dump(definition))
-    command = [python, "-m", "runner.cli", "study", str(file), "--output-dir", str(tmp_path / "outputs"), *arguments]
+    command = [
+        python,
+        "-m",
+        "runner.cli",
+        "study",
+        str(file),
+        "--output-dir",
+        str(tmp_path / "outputs"),
+        *arguments,
+    ]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -186,7 +206,9 @@ def test_each_replicate_is_a_job_and_the_numbers_are_those_of_one_run(tmp_path):
     assert {line["replicate"] for line in lines} == {0, 1}
     frozen = snapshot.load("two", tmp_path / "outputs")
     assert frozen is not None
-    job = jobs_of(Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}), frozen.runs[0], False)[0]
+    job = jobs_of(
+        Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}), frozen.runs[0], False
+    )[0]
     assert job.replicate is None
     snapshot.save(Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}))
     assert job() == 0
@@ -225,9 +247,14 @@ def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     going = launched(
-        tmp_path, "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "hydra.launcher.array_parallelism=1"
+        tmp_path,
+        "hydra/launcher=slurm",
+        "hydra.launcher.partition=gpu",
+        "hydra.launcher.array_parallelism=1",
     )
-    eventually(lambda: list(folder.glob("77_*")) and (tmp_path / "outputs/studies/two/jobs.json").exists())
+    eventually(
+        lambda: list(folder.glob("77_*")) and (tmp_path / "outputs/studies/two/jobs.json").exists()
+    )
     asked = launched(tmp_path, "--status")
     assert asked.wait(120) == 0
     shown = asked.stdout.read()
@@ -251,11 +278,16 @@ def child(process: int) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
 def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
-    long = DEFINITION | {"grid": {"seed": [0]}, "overrides": [*DEFINITION["overrides"], "steps=4000"]}
+    long = DEFINITION | {
+        "grid": {"seed": [0]},
+        "overrides": [*DEFINITION["overrides"], "steps=4000"],
+    }
     going = launched(tmp_path, "hydra/launcher=slurm_local", definition=long)
     logs = tmp_path / "outputs/studies/two/logs"
     jobs = tmp_path / "outputs/studies/two/jobs.json"
-    number = eventually(lambda: jobs.exists() and [e["job"] for e in json.loads(jobs.read_text()).values()])[0]
+    number = eventually(
+        lambda: jobs.exists() and [e["job"] for e in json.loads(jobs.read_text()).values()]
+    )[0]
     eventually(lambda: list((tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")))
     os.kill(child(int(number)), signal.SIGUSR2)  # as Slurm does before it takes the node away
     assert going.wait(400) == 0, going.stdout.read()
@@ -265,20 +297,36 @@ def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an extra: pip install 'bayes-runner[ray]'")
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason="Ray is an extra: pip install 'bayes-runner[ray]'",
+)
 def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     other = cluster.add_node(num_cpus=1)
     try:
         cluster.wait_for_nodes()
         long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=8000"]}
         going = launched(
-            tmp_path, "hydra/launcher=ray", f"+hydra.launcher.ray.init.address={cluster.address}", definition=long
+            tmp_path,
+            "hydra/launcher=ray",
+            f"+hydra.launcher.ray.init.address={cluster.address}",
+            definition=long,
         )
         eventually(
-            lambda: len({p.parent for p in (tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")}) == 2
+            lambda: (
+                len(
+                    {
+                        p.parent
+                        for p in (tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")
+                    }
+                )
+                == 2
+            )
         )
         cluster.remove_node(other, allow_graceful=False)
         assert going.wait(500) == 0, going.stdout.read()

@@ -25,7 +25,9 @@ def frozen(signature: str, model: str = "mlp", steps: int = 100, replicates: int
     return FrozenRun(signature, "a", {}, [], "e", signature, "d", config)
 
 
-def record(output_dir: Path, run: FrozenRun, state: str = "done", seconds: float = 0.0, lines: str = "") -> None:
+def record(
+    output_dir: Path, run: FrozenRun, state: str = "done", seconds: float = 0.0, lines: str = ""
+) -> None:
     folder = output_dir / "e" / run.signature
     folder.mkdir(parents=True)
     facts = {"state": state, "choice": {"model": run.config["model"]["name"]}, "replicates": run.config["replicates"],
@@ -36,7 +38,13 @@ def record(output_dir: Path, run: FrozenRun, state: str = "done", seconds: float
 
 
 def line(replicate: int, step: int, seconds: float) -> str:
-    facts = {"step": step, "replicate": replicate, "time": seconds, "phase": "train", "metrics": {"loss": 1.0}}
+    facts = {
+        "step": step,
+        "replicate": replicate,
+        "time": seconds,
+        "phase": "train",
+        "metrics": {"loss": 1.0},
+    }
     return json.dumps(facts) + "\n"
 
 
@@ -75,7 +83,12 @@ def test_what_waits_takes_the_place_of_the_first_that_ends():
 
 
 def test_how_long_in_words():
-    assert [words(s) for s in (0.2, 89, 600, 4 * 3600)] == ["about 1 s", "about 89 s", "about 10 min", "about 4.0 h"]
+    assert [words(s) for s in (0.2, 89, 600, 4 * 3600)] == [
+        "about 1 s",
+        "about 89 s",
+        "about 10 min",
+        "about 4.0 h",
+    ]
 
 
 def test_a_line_that_is_half_written_says_nothing(tmp_path):

@@ -14,7 +14,9 @@ from runner.study.job_pool import JobPool
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CUDA, CPU = {"device": "cuda", "threads": 1}, {"device": "cpu", "threads": 1}
-DEFINITION = yaml.safe_load((Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text())
+DEFINITION = yaml.safe_load(
+    (Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text()
+)
 FAKE = """
 import json, os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1]); folder.mkdir(parents=True)
@@ -47,9 +49,12 @@ def test_runs_of_a_study_share_out_the_gpus(tmp_path, monkeypatch):
     (tmp_path / "fake.py").write_text(FAKE)
     configs = [CUDA, CUDA, CUDA, CPU]
     runs = [
-        FrozenRun(n, "row", {}, [], "fake", f"s{n}", "d", config) for n, config in zip("abcd", configs, strict=True)
+        FrozenRun(n, "row", {}, [], "fake", f"s{n}", "d", config)
+        for n, config in zip("abcd", configs, strict=True)
     ]
-    frozen = Snapshot("four", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, tmp_path)
+    frozen = Snapshot(
+        "four", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, tmp_path
+    )
     snapshot.save(frozen)
     at_once: list[int] = []
 

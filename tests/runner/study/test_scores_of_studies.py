@@ -29,7 +29,17 @@ CHANGES = {
 def launch(text, folder, *words):
     (folder / "conf" / "study").mkdir(parents=True)
     (folder / "conf" / "study" / "own.yaml").write_text(text, encoding="utf-8")
-    return main(["study", "own", "--config-dir", str(folder / "conf"), "--output-dir", str(folder / "outputs"), *words])
+    return main(
+        [
+            "study",
+            "own",
+            "--config-dir",
+            str(folder / "conf"),
+            "--output-dir",
+            str(folder / "outputs"),
+            *words,
+        ]
+    )
 
 
 @pytest.mark.parametrize("what", CHANGES)

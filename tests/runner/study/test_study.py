@@ -91,11 +91,15 @@ def states(frozen):
 
 
 def launches(frozen):
-    return [len((frozen.folder(run) / "launches").read_text()) // len("two1") for run in frozen.runs]
+    return [
+        len((frozen.folder(run) / "launches").read_text()) // len("two1") for run in frozen.runs
+    ]
 
 
 def go(frozen, *arguments):
-    return study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--jobs", "2", *arguments])
+    return study.main(
+        ["study", "two", "--output-dir", str(frozen.output_dir), "--jobs", "2", *arguments]
+    )
 
 
 def test_a_plan_is_every_combination_column_by_column():
@@ -123,7 +127,10 @@ def test_a_row_may_override_some_cells_and_name_no_experiment():
     }
     definition = DEFINITION | {"rows": [row], "grid": {"steps": [60, 80]}, "overrides": []}
     runs = list(plan(StudyDefinition.model_validate(definition), []))
-    assert [r.overrides for r in runs] == [["model=m", "steps=60"], ["model=m", "steps=80", "seed=9"]]
+    assert [r.overrides for r in runs] == [
+        ["model=m", "steps=60"],
+        ["model=m", "steps=80", "seed=9"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +185,10 @@ def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch
 
 def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(study, "launch", lambda *_: 0)
-    rows = [*DEFINITION["rows"], {"label": "HMC", "model": "hmc", "preset": "", "experiment": "no_such"}]
+    rows = [
+        *DEFINITION["rows"],
+        {"label": "HMC", "model": "hmc", "preset": "", "experiment": "no_such"},
+    ]
     path.write_text(yaml.safe_dump(DEFINITION | {"rows": rows, "grid": {"steps": [60]}}))
     arguments = ["study", str(path), "--output-dir", str(tmp_path)]
     assert study.main(arguments) == 1, "a script must not take it for done"
@@ -188,7 +198,9 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
     assert f"runner report two --output-dir {tmp_path}" in said
     assert study.main([*arguments, "--only", "label=SGLD"]) == 0, "the others alone were asked for"
     assert "HMC steps=60" in said
-    assert "no_such" in next(run.refused for run in snapshot.load("two", tmp_path).runs if run.refused)
+    assert "no_such" in next(
+        run.refused for run in snapshot.load("two", tmp_path).runs if run.refused
+    )
     path.write_text(yaml.safe_dump(DEFINITION | {"rows": rows[2:]}))
     with pytest.raises(ConfigError, match="no run can be composed"):
         study.main(["study", str(path), "--as", "none", "--output-dir", str(tmp_path)])
@@ -197,7 +209,13 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
 def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
     frozen = made("a", "crash", "fail", "diverge", "b")
     assert go(frozen) == 1
-    assert states(frozen) == {"a": "done", "crash": "crashed", "fail": "failed", "diverge": "diverged", "b": "done"}
+    assert states(frozen) == {
+        "a": "done",
+        "crash": "crashed",
+        "fail": "failed",
+        "diverge": "diverged",
+        "b": "done",
+    }
     said = capsys.readouterr().out
     assert "study two: 2 done, 1 crashed, 1 failed, 1 diverged" in said.replace(
         "1 failed, 1 crashed", "1 crashed, 1 failed"
@@ -208,7 +226,13 @@ def test_done_runs_are_skipped_and_a_crash_stops_no_other(made, capsys):
     assert (
         go(frozen) == 1
     )  # the failed one fails again, the crashed one gets through, a diverged one would diverge again
-    assert states(frozen) == {"a": "done", "crash": "done", "fail": "failed", "diverge": "diverged", "b": "done"}
+    assert states(frozen) == {
+        "a": "done",
+        "crash": "done",
+        "fail": "failed",
+        "diverge": "diverged",
+        "b": "done",
+    }
     assert launches(frozen) == [1, 2, 2, 1, 1]
     assert go(frozen, "--failed") == 1
     assert launches(frozen) == [1, 2, 3, 2, 1]
@@ -225,7 +249,8 @@ def test_rerun_needs_failed_and_a_study_that_was_launched(tmp_path):
 
 def test_where_runs_are_recorded_is_no_override(tmp_path):
     with pytest.raises(
-        ConfigError, match="output_dir=here: where a study records its runs is said by --output-dir here"
+        ConfigError,
+        match="output_dir=here: where a study records its runs is said by --output-dir here",
     ):
         study.main(["study", "sarcos_table", "output_dir=here"])
 
@@ -236,7 +261,12 @@ def test_a_signal_is_handed_on_and_the_study_goes_on_later(made):
     started.start()
     assert go(frozen) == 143
     started.join()
-    assert states(frozen) == {"a": "done", "long 1": "interrupted", "long 2": "interrupted", "b": "not started"}
+    assert states(frozen) == {
+        "a": "done",
+        "long 1": "interrupted",
+        "long 2": "interrupted",
+        "b": "not started",
+    }
     for run in frozen.runs[1:3]:
         assert frozen.facts(run)["error"] == "checkpointed"
     (frozen.output_dir / "fake.py").write_text(FAKE.replace("time.sleep(60)", "pass"))
@@ -259,9 +289,14 @@ def test_only_some_runs(made):
 
 def test_values_that_hold_commas():
     known = {"variance 0.5", "variance 0.5, idle 0.1", "unaware"}
-    assert choice.split_values("variance 0.5, idle 0.1,unaware", known, "…") == {"variance 0.5, idle 0.1", "unaware"}
+    assert choice.split_values("variance 0.5, idle 0.1,unaware", known, "…") == {
+        "variance 0.5, idle 0.1",
+        "unaware",
+    }
     assert choice.split_values("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
-    with pytest.raises(ConfigError, match="--only preset=unawere: no run has unawere, did you mean unaware"):
+    with pytest.raises(
+        ConfigError, match="--only preset=unawere: no run has unawere, did you mean unaware"
+    ):
         choice.split_values("unawere", known, "preset=unawere")
 
 
@@ -295,8 +330,13 @@ def test_a_study_from_launch_to_report(path, tmp_path):
     assert "running 0" in again.stdout
     assert [frozen.facts(run)["ended"] for run in frozen.runs] == [f["ended"] for f in facts]
 
-    folder = frozen.folder(frozen.runs[0])  # a run that was killed: its state says running, no process holds it
-    killed = json.loads((folder / "run.json").read_text()) | {"state": "running", "finished": {}, "result": {}}
+    # a run that was killed: its state says running, no process holds it
+    folder = frozen.folder(frozen.runs[0])
+    killed = json.loads((folder / "run.json").read_text()) | {
+        "state": "running",
+        "finished": {},
+        "result": {},
+    }
     (folder / "run.json").write_text(json.dumps(killed))
     assert study.state(frozen, frozen.runs[0]) == "crashed"
     third = runner("study", "two")

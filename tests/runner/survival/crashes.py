@@ -108,7 +108,9 @@ def _content(path: Path) -> Any:
         facts.pop("sidecar_sha256", None)  # of the time in it
         return json.dumps(facts, sort_keys=True)  # NaN is NaN
     if path.suffix == ".jsonl":
-        return [json.dumps(_without_clock(json.loads(line))) for line in path.read_text().splitlines()]
+        return [
+            json.dumps(_without_clock(json.loads(line))) for line in path.read_text().splitlines()
+        ]
     if path.suffix == ".safetensors":
         return {k: v.numpy().tobytes() for k, v in load(path.read_bytes()).items()}
     if path.suffix == ".nc":
@@ -122,7 +124,9 @@ def _groups(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with h5py.File(path) as file:
         file.visititems(
-            lambda name, of: found.update({name: of[()].tobytes()}) if isinstance(of, h5py.Dataset) else None
+            lambda name, of: (
+                found.update({name: of[()].tobytes()}) if isinstance(of, h5py.Dataset) else None
+            )
         )
     return found
 
@@ -135,7 +139,9 @@ def contents(folder: Path) -> dict[str, Any]:
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Files that differ, or that one of two records has alone."""
-    return [name for name in sorted(one.keys() | other.keys()) if one.get(name, 0) != other.get(name, 0)]
+    return [
+        name for name in sorted(one.keys() | other.keys()) if one.get(name, 0) != other.get(name, 0)
+    ]
 
 
 def drawn(figure: Figure, path: Path, **_: Any) -> None:

@@ -16,7 +16,11 @@ from runner.execution import blocks
 from runner.execution.execute import run
 
 OFTEN = ["steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2"]
-FAMILIES = {str(found): found for name in registry.names("inference") for found in runs_of("inference", name)}
+FAMILIES = {
+    str(found): found
+    for name in registry.names("inference")
+    for found in runs_of("inference", name)
+}
 SAMPLED = [
     "friend_or_foe-q_table-q_learning-exponential_smoother",
     "wiener_velocity-linear_gaussian_ssm-kalman",

@@ -86,7 +86,10 @@ def both(damage: Damage) -> Damage:
     return lambda path: (damage(path), damage(path.parent / Path(BEFORE + ".json").name))
 
 
-CORRUPT, REBUILT = "The one before, of step 2, is used", "it is rebuilt from the recorded lines and the checkpoints"
+CORRUPT, REBUILT = (
+    "The one before, of step 2, is used",
+    "it is rebuilt from the recorded lines and the checkpoints",
+)
 FAULTS: list[tuple[str, Damage, str]] = [  # file, what happens to it, what is said of it
     (NEWEST + ".json", edited(step=5), CORRUPT),
     (NEWEST + ".json", edited(seconds=None), CORRUPT),
@@ -133,14 +136,18 @@ def killed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, crashes.taken():
         patch.setattr(Figure, "savefig", drawn)
         run(job)
-    return next(copy for copy, _ in crashes.states.values() if (copy / (NEWEST + ".json")).exists()), job.folder
+    return next(
+        copy for copy, _ in crashes.states.values() if (copy / (NEWEST + ".json")).exists()
+    ), job.folder
 
 
 def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tuple[Path, Path]:
     """The folder of the run that the same command goes on with after some damage, and that of the undisturbed one."""
     copy, whole = killed
     monkeypatch.setattr(Figure, "savefig", drawn)
-    job = prepare(*compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]))
+    job = prepare(
+        *compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"])
+    )
     shutil.copytree(copy, job.folder)
     damage(job.folder)
     run(job)
@@ -148,7 +155,9 @@ def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tu
 
 
 def recorded(folder: Path) -> list[str]:
-    return [json.dumps({k: v for k, v in line.items() if k != "time"}) for line in read_lines(folder)]
+    return [
+        json.dumps({k: v for k, v in line.items() if k != "time"}) for line in read_lines(folder)
+    ]
 
 
 FAST = (0, 4, 6, 11, 12, 15, 16, 20, 24, 25, 28, 29, 31)  # one of each sort
@@ -240,5 +249,7 @@ def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkey
         going, result = run(job)
         assert result == read(whole)["result"], operation
         assert (
-            recorded(job.folder) in ([], recorded(whole)) if going.was_done else recorded(job.folder) == recorded(whole)
+            recorded(job.folder) in ([], recorded(whole))
+            if going.was_done
+            else recorded(job.folder) == recorded(whole)
         )

@@ -52,7 +52,9 @@ def test_while_the_last_facts_are_written(job, monkeypatch):
     """Nothing is left to do: the record is complete, and the exit code still that of a signal."""
     one = job()
     with monkeypatch.context() as patch:
-        patch.setattr(Record, "save", signalled(Record.save, lambda *_, **facts: facts.get("state") == "done"))
+        patch.setattr(
+            Record, "save", signalled(Record.save, lambda *_, **facts: facts.get("state") == "done")
+        )
         with pytest.raises(Interrupted, match="its record is complete") as stopped:
             run(one)
     assert stopped.value.code == 128 + signal.SIGTERM

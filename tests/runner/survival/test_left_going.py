@@ -21,7 +21,9 @@ from runner.study.job_pool import JobPool
 from runner.study.left_going import LeftGoing, left_going, runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
 
-DEFINITION = yaml.safe_load((Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text())
+DEFINITION = yaml.safe_load(
+    (Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text()
+)
 
 # Stands in for the runner: goes on until it is told to end, and notes how many do so at the same time.
 FAKE = """
@@ -46,7 +48,9 @@ pool(frozen(sys.argv[1]), 1).go(frozen(sys.argv[1]).runs)
 
 def frozen(folder) -> Snapshot:
     runs = [FrozenRun(name, "row", {}, [], "fake", f"s{name}", "d", {"seed": 0}) for name in "ab"]
-    return Snapshot("two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, Path(folder))
+    return Snapshot(
+        "two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, Path(folder)
+    )
 
 
 def command(frozen: Snapshot, run: FrozenRun) -> list[str]:
@@ -86,7 +90,9 @@ def killed(living):
 
 def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
     going = pool(snapshot, 1, on_end)
-    going.on_poll = lambda _: going._note(signal.SIGTERM, None) if going.stopped_by is None else None
+    going.on_poll = lambda _: (
+        going._note(signal.SIGTERM, None) if going.stopped_by is None else None
+    )
     going.go(snapshot.runs)
 
 
@@ -126,7 +132,8 @@ def test_it_is_left_alone_while_its_own_study_lives(living):
     assert launched.poll() is None
     assert [run.name for run in left_going(two)] == ["a"]
     assert two.state(two.runs[0]) == "running"
-    assert runs_to_await(two, {"sb"}) == []  # b alone was asked for: a is the other study's to wait for
+    # b alone was asked for: a is the other study's to wait for
+    assert runs_to_await(two, {"sb"}) == []
     assert [run.name for run in runs_to_await(two, {"sa", "sb"})] == ["a"]
 
 

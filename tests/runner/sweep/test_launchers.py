@@ -37,8 +37,19 @@ def test_a_preempted_slurm_job_is_submitted_again():
 
 def sweep(output_dir: Path, *arguments: str) -> list[dict]:
     """Records of ``runner -m +experiment=mog smoke=true seed=0,1 …``."""
-    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=mog", "smoke=true", "seed=0,1", "tracking=false"]
-    done = subprocess.run([*command, f"output_dir={output_dir}", *arguments], capture_output=True, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "runner.cli",
+        "-m",
+        "+experiment=mog",
+        "smoke=true",
+        "seed=0,1",
+        "tracking=false",
+    ]
+    done = subprocess.run(
+        [*command, f"output_dir={output_dir}", *arguments], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     facts = [json.loads(path.read_text()) for path in output_dir.glob("mog/*/run.json")]
     return sorted(facts, key=lambda f: f["seed"])
@@ -59,7 +70,15 @@ def test_every_launcher_gives_the_same_numbers(tmp_path, launcher):
 @pytest.mark.slow
 def test_a_job_that_fails_leaves_the_others(tmp_path):
     """In parallel processes a failure comes back as a message, never as a broken pool."""
-    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=mog", "smoke=true", "tracking=false"]
+    command = [
+        sys.executable,
+        "-m",
+        "runner.cli",
+        "-m",
+        "+experiment=mog",
+        "smoke=true",
+        "tracking=false",
+    ]
     command += [f"output_dir={tmp_path}", "inference.thinning=10,-1,5", "hydra/launcher=joblib"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1

@@ -15,7 +15,9 @@ TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "dire
 def test_several_are_listed_with_their_directions():
     assert several(TWO, None) == [Objective("accuracy", "maximize"), Objective("nlpp", "minimize")]
     assert several([{"metric": one["metric"]} for one in TWO], None) == several(TWO, None)
-    with pytest.raises(ConfigError, match="objectives: entropy: neither a higher nor a lower entropy is better"):
+    with pytest.raises(
+        ConfigError, match="objectives: entropy: neither a higher nor a lower entropy is better"
+    ):
         several([TWO[0], {"metric": "entropy"}], None)
     assert several(None, "accuracy") == []
 
@@ -23,7 +25,10 @@ def test_several_are_listed_with_their_directions():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["accuracy"], r"hydra.sweeper.objectives=\['accuracy'\]: write \[\{metric: accuracy, direction: maximize\}"),
+        (
+            ["accuracy"],
+            r"hydra.sweeper.objectives=\['accuracy'\]: write \[\{metric: accuracy, direction: maximize\}",
+        ),
         ([TWO[0] | {"direction": "up"}, TWO[1]], "direction: up: not one of minimize | maximize"),
         ([TWO[0]], "at least two different metrics; of one, write objective=accuracy"),
         ([TWO[0], TWO[0]], "at least two different metrics"),
@@ -39,7 +44,9 @@ def test_a_job_hands_back_means_over_replicates(monkeypatch):
     monkeypatch.delenv(METRICS, raising=False)
     assert values(result, None) == 1.5
     assert values(result, "accuracy") == 0.625
-    with pytest.raises(ConfigError, match="objective=accurcy: no such metric, did you mean accuracy"):
+    with pytest.raises(
+        ConfigError, match="objective=accurcy: no such metric, did you mean accuracy"
+    ):
         values(result, "accurcy")
     monkeypatch.setenv(METRICS, "accuracy|nlpp")
     assert values(result, None) == [0.625, 1.5]
@@ -97,4 +104,6 @@ def test_a_score_that_no_run_has_is_refused_before_the_first_trial():
 
 def test_a_trial_that_is_a_mistake_says_which():
     with pytest.raises(ConfigError, match=r"dataset.batch_size=20.5: must be an integer"):
-        composed("dataset=digits", "model=mlp", "inference=map", "steps=3", "dataset.batch_size=20.5")
+        composed(
+            "dataset=digits", "model=mlp", "inference=map", "steps=3", "dataset.batch_size=20.5"
+        )

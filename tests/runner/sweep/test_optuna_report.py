@@ -19,7 +19,9 @@ from runner.sweep.trials import completed_trials, describe_savings, on_front
 WIDE = FloatDistribution(0, 1)
 
 
-def swept(values, directions=("minimize",), states=(), names=("loss",), storage=None) -> optuna.Study:
+def swept(
+    values, directions=("minimize",), states=(), names=("loss",), storage=None
+) -> optuna.Study:
     """One trial for each (x, y) of a small grid; ``states``: those that were pruned, at step 10 of 100."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(study_name="s", directions=list(directions), storage=storage)
@@ -46,7 +48,13 @@ def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
     study = swept(lambda x, y: [(x - 0.5) ** 2 + y], states=(0, 1))
     assert show_best(study, tmp_path) == 0.0
     html = (tmp_path / "report.html").read_text()
-    for title in ("History", "Importance of the keys", "Parallel coordinates", "Contour", "Evaluations on the way"):
+    for title in (
+        "History",
+        "Importance of the keys",
+        "Parallel coordinates",
+        "Contour",
+        "Evaluations on the way",
+    ):
         assert f"<h2>{title}</h2>" in html
     assert html.count("plotly.js v") == 1, "the library is in it once"
     assert "<script src=" not in html

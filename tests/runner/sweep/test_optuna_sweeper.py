@@ -56,14 +56,27 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optu
 
     def go(task: Callable[[DictConfig], float], *arguments: str) -> optuna.Study:
         register()
-        own_direction = any(word.startswith(("hydra.sweeper.objectives", "objective=")) for word in arguments)
+        own_direction = any(
+            word.startswith(("hydra.sweeper.objectives", "objective=")) for word in arguments
+        )
         arguments = (*arguments, *([] if own_direction else ["hydra.sweeper.direction=minimize"]))
         place = f"hydra.sweep.dir={tmp_path}/multirun"
         monkeypatch.setattr(
-            sys, "argv", ["toy", "-m", "hydra/sweeper=optuna", "hydra.sweeper.study_name=toy", place, *arguments]
+            sys,
+            "argv",
+            [
+                "toy",
+                "-m",
+                "hydra/sweeper=optuna",
+                "hydra.sweeper.study_name=toy",
+                place,
+                *arguments,
+            ],
         )
         try:
-            hydra.main(config_path=str(tmp_path / "conf"), config_name="config", version_base="1.3")(task)()
+            hydra.main(
+                config_path=str(tmp_path / "conf"), config_name="config", version_base="1.3"
+            )(task)()
         finally:
             GlobalHydra.instance().clear()
         return optuna.load_study(study_name="toy", storage=f"sqlite:///{tmp_path}/optuna.db")
@@ -87,7 +100,8 @@ def space(text: str):
         ("x=range(0.0, 1.0, 0.25)", FloatDistribution(0, 0.75, step=0.25)),
         ("x=choice(a, b)", CategoricalDistribution(["a", "b"])),
         ("x=a,b", CategoricalDistribution(["a", "b"])),
-        ("x='a b',c", CategoricalDistribution(["'a b'", "c"])),  # quotes stay: the value goes into an override again
+        # quotes stay: the value goes into an override again
+        ("x='a b',c", CategoricalDistribution(["'a b'", "c"])),
         ("x=[1,2],[3]", CategoricalDistribution(["[1,2]", "[3]"])),
     ],
 )
@@ -99,7 +113,10 @@ def test_search_spaces_in_hydras_grammar(text, expected):
     ("text", "message"),
     [
         ("x=interval(1, 1)", "x: interval(1, 1) is empty"),
-        ("x=interval(0.1, inf)", "x: interval(0.1, inf) must have two finite ends, less than 1.8e308 apart"),
+        (
+            "x=interval(0.1, inf)",
+            "x: interval(0.1, inf) must have two finite ends, less than 1.8e308 apart",
+        ),
         (
             "x=interval(-1e308, 1e308)",
             "x: interval(-1e+308, 1e+308) must have two finite ends, less than 1.8e308 apart",
@@ -130,14 +147,22 @@ def test_a_sweep_ends_with_its_best(sweep, tmp_path, capsys):
 
 
 def test_a_search_goes_where_its_score_is_better(sweep, tmp_path, capsys):
-    study = sweep(quadratic, "x=choice(1,2,9)", "objective=robust_accuracy/eps\\=0.1", "hydra.sweeper.sampler=grid")
+    study = sweep(
+        quadratic,
+        "x=choice(1,2,9)",
+        "objective=robust_accuracy/eps\\=0.1",
+        "hydra.sweeper.sampler=grid",
+    )
     assert study.direction.name == "MAXIMIZE"
     assert study.best_params == {"x": "9"}
     best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
     assert (best["objective"], best["direction"]) == ("robust_accuracy/eps=0.1", "maximize")
     against = ["hydra.sweeper.direction=minimize", "hydra.sweeper.study_name=other"]
     sweep(quadratic, "x=choice(1,2)", "objective=accuracy", *against, "hydra.sweeper.sampler=grid")
-    assert "accuracy is better the higher it is, and the search is told to minimize it" in capsys.readouterr().out
+    assert (
+        "accuracy is better the higher it is, and the search is told to minimize it"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +190,12 @@ def test_a_resumed_sweep_goes_on_as_if_undisturbed(sweep, tmp_path):
     whole = sweep(quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2")
     assert [t.params for t in whole.trials] == resumed
     assert (
-        len(sweep(quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2").trials) == 6
+        len(
+            sweep(
+                quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2"
+            ).trials
+        )
+        == 6
     )  # enough
 
 
@@ -231,12 +261,15 @@ def test_searches_without_an_experiment_have_the_name_of_their_command():
     assert name_of(one) != name_of(other)
     assert apart(one, other) == "fixed (it had steps=10)"
     assert apart(same | {"fixed": []}, other) == "fixed (it had no steps=20)"
-    assert name_of(one) != name_of(facts_of(["steps=10"], space, [Objective("rmse", "minimize")]))  # another search
+    # another search
+    assert name_of(one) != name_of(facts_of(["steps=10"], space, [Objective("rmse", "minimize")]))
     most = facts_of(["steps=10"], space, [Objective("loss", "maximize")])
     assert apart(one, most) == "direction (it had loss minimize)"
-    before = {"facts": one | {"direction": "minimize"}, "objectives": ["loss"]}  # as studies had it that are on disk
+    # as studies had it that are on disk
+    before = {"facts": one | {"direction": "minimize"}, "objectives": ["loss"]}
     assert facts_before(before, most) == one
-    assert facts_before(before | {"objectives": ["objective"]}, most) != one  # the first metric, whichever that was
+    # the first metric, whichever that was
+    assert facts_before(before | {"objectives": ["objective"]}, most) != one
 
 
 @pytest.mark.slow
@@ -253,13 +286,20 @@ def test_a_study_in_use_is_refused(sweep, tmp_path):
 
 def test_a_grid_is_gone_through_once_each_and_ends(sweep, capsys):
     study = sweep(quadratic, "x=choice(1,2,3)", "y=range(-1,1)", "hydra.sweeper.sampler=grid")
-    assert sorted((t.params["x"], t.params["y"]) for t in study.trials) == [(x, y) for x in "123" for y in (-1, 0)]
+    assert sorted((t.params["x"], t.params["y"]) for t in study.trials) == [
+        (x, y) for x in "123" for y in (-1, 0)
+    ]
     assert study.best_params == {"x": "3", "y": -1}
     again = [t.params for t in study.trials]
     assert [
-        t.params for t in sweep(quadratic, "x=choice(1,2,3)", "y=range(-1,1)", "hydra.sweeper.sampler=grid").trials
+        t.params
+        for t in sweep(
+            quadratic, "x=choice(1,2,3)", "y=range(-1,1)", "hydra.sweeper.sampler=grid"
+        ).trials
     ] == again
-    with pytest.raises(ConfigError, match=r"x: hydra.sweeper.sampler=grid needs values to list: choice"):
+    with pytest.raises(
+        ConfigError, match=r"x: hydra.sweeper.sampler=grid needs values to list: choice"
+    ):
         sweep(quadratic, X, "hydra.sweeper.sampler=grid", "hydra.sweeper.study_name=other")
 
 
@@ -283,7 +323,9 @@ def test_several_objectives_end_in_the_pareto_front(sweep, tmp_path, capsys):
     assert set(trials["params_x"][trials["best"]]) == {0, 1, 2}
     assert "front    3 of 5 trials" in capsys.readouterr().out
     assert [d.name for d in study.directions] == ["MINIMIZE", "MINIMIZE"]
-    with pytest.raises(ConfigError, match="of several objectives none tells when to give a trial up"):
+    with pytest.raises(
+        ConfigError, match="of several objectives none tells when to give a trial up"
+    ):
         sweep(two_sided, X, TWO, "hydra.sweeper.pruner=median")
     with pytest.raises(ConfigError, match=r"objective=near: hydra.sweeper.objectives already says"):
         sweep(two_sided, X, TWO, "objective=near")

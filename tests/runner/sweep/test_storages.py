@@ -62,7 +62,9 @@ def postgresql() -> Iterator[str]:
             assert going.poll() is None
             assert time.monotonic() < deadline
             try:
-                with psycopg2.connect(host="127.0.0.1", port=port, user="runner", dbname="postgres"):
+                with psycopg2.connect(
+                    host="127.0.0.1", port=port, user="runner", dbname="postgres"
+                ):
                     break
             except psycopg2.OperationalError:
                 time.sleep(0.1)
@@ -83,8 +85,14 @@ def test_a_relative_file_is_the_same_from_any_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("postgresql://me:secret@127.0.0.1:9/trials", "hydra.sweeper.storage=postgresql://me:***@127.0.0.1:9/trials: "),
-        ("journal:////proc/no/trials.log", "hydra.sweeper.storage=journal:////proc/no/trials.log: cannot be opened"),
+        (
+            "postgresql://me:secret@127.0.0.1:9/trials",
+            "hydra.sweeper.storage=postgresql://me:***@127.0.0.1:9/trials: ",
+        ),
+        (
+            "journal:////proc/no/trials.log",
+            "hydra.sweeper.storage=journal:////proc/no/trials.log: cannot be opened",
+        ),
         ("redis://h", "hydra.sweeper.storage=redis://h: "),
     ],
 )
@@ -98,16 +106,30 @@ def test_a_storage_that_cannot_be_opened_is_one_line(url, message):
 
 def swept(folder: Path, url: str) -> optuna.Study:
     """A sweep of two jobs at a time, pruned, and gone on with by a second command."""
-    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=friend_or_foe", "smoke=true", "tracking=false"]
+    command = [
+        sys.executable,
+        "-m",
+        "runner.cli",
+        "-m",
+        "+experiment=friend_or_foe",
+        "smoke=true",
+        "tracking=false",
+    ]
     command += [
         "hydra/sweeper=optuna",
         f"hydra.sweeper.storage='{url}'",
         "hydra.sweeper.sampler=random",
         "eval_every=20",
     ]
-    command += [f"output_dir={folder}", "inference.alpha=interval(0.05,0.5)", "hydra.sweeper.pruner=median"]
+    command += [
+        f"output_dir={folder}",
+        "inference.alpha=interval(0.05,0.5)",
+        "hydra.sweeper.pruner=median",
+    ]
     for trials in (2, 3):
-        done = subprocess.run([*command, f"hydra.sweeper.n_trials={trials}"], capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, f"hydra.sweeper.n_trials={trials}"], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     return optuna.load_study(study_name="friend_or_foe", storage=storage(absolute(url)))
 
@@ -136,16 +158,30 @@ def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgre
 
     own = psycopg2.connect(postgresql)
     own.autocommit = True
-    own.cursor().execute("create database tracking")  # Optuna and MLflow each keep a table alembic_version
+    # Optuna and MLflow each keep a table alembic_version
+    own.cursor().execute("create database tracking")
     own.close()
     postgresql = postgresql.removesuffix("postgres") + "tracking"
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    words = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
     words += ["--backend-store-uri", postgresql, "--artifacts-destination", str(tmp_path / "files")]
     environment = {**os.environ, "NO_PROXY": "*", "MLFLOW_TRACKING_URI": address}
     with (tmp_path / "server.log").open("wb") as log:
-        server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+        server = subprocess.Popen(
+            words, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + 300
         while not answers(address):
@@ -157,7 +193,10 @@ def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgre
             ["sync", "--output-dir", tmp_path],
         ):
             done = subprocess.run(
-                [sys.executable, "-m", "runner.cli", *command], env=environment, capture_output=True, text=True
+                [sys.executable, "-m", "runner.cli", *command],
+                env=environment,
+                capture_output=True,
+                text=True,
             )
             assert done.returncode == 0, done.stdout + done.stderr
         assert f"1 run is in {address}" in done.stdout

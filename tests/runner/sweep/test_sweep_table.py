@@ -62,7 +62,9 @@ def test_a_damaged_file_is_named(tmp_path, monkeypatch):
         read_outcomes(sweep)
 
 
-def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(tmp_path, monkeypatch, capsys):
+def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
+    tmp_path, monkeypatch, capsys
+):
     sweep, _ = ended(tmp_path, monkeypatch)
     assert table.show(sweep) == 1
     shown = pd.read_csv(sweep / "sweep.csv", dtype={"seeds": str})
@@ -77,7 +79,10 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
     assert "experiment" not in shown.columns, "all rows have the same"
     assert shown["state"].tolist() == ["done", "1 failed, 1 interrupted"]
     printed = capsys.readouterr().out
-    assert "failed   job 2 (inference.lr=-1 seed=0): inference.lr=-1: out of range, must be > 0" in printed
+    assert (
+        "failed   job 2 (inference.lr=-1 seed=0): inference.lr=-1: out of range, must be > 0"
+        in printed
+    )
     assert "2 done, 1 failed, 1 interrupted" in printed
     assert "\n1\t0, 1\t3 ± 0.9129\tdone\t" in printed, "tab-separated where it is no terminal"
     assert "must be &gt; 0" in (sweep / "sweep.html").read_text()
@@ -87,7 +92,9 @@ def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
     sweep, _ = ended(tmp_path, monkeypatch)
     assert table.main(["sweep", str(sweep)]) == 0
     assert "2 done, 1 failed" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="no folder of a sweep, it has no jobs/; of this folder are: now"):
+    with pytest.raises(
+        ConfigError, match="no folder of a sweep, it has no jobs/; of this folder are: now"
+    ):
         table.main(["sweep", str(tmp_path / "multirun")])
 
 

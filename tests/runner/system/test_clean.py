@@ -62,7 +62,10 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
     assert "removed  4 of 4, 4.0 MB" in capsys.readouterr().out
     assert not outputs["smoke"].exists()
     assert not (tmp_path / "toy" / "abcdefabcdef").exists()
-    assert sorted(path.name for path in outputs["interrupted"].iterdir()) == ["checkpoints", "run.json"]
+    assert sorted(path.name for path in outputs["interrupted"].iterdir()) == [
+        "checkpoints",
+        "run.json",
+    ]
     assert sorted(path.name for path in outputs["done"].iterdir()) == ["run.json"]
     for name in ("kept", "going"):
         assert (outputs[name] / "checkpoints").is_dir()
@@ -74,11 +77,16 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
         main([*clean, "smokes"])
 
 
-def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_not_followed(tmp_path, capsys):
+def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_not_followed(
+    tmp_path, capsys
+):
     outputs, elsewhere = tmp_path / "outputs", tmp_path / "elsewhere"
     report = outputs / "studies" / "mine" / "report"
     report.mkdir(parents=True)
-    left = [report / ".report.html.999999999", outputs / "studies" / "mine" / ".study.yaml.999999999"]
+    left = [
+        report / ".report.html.999999999",
+        outputs / "studies" / "mine" / ".study.yaml.999999999",
+    ]
     for path in left:
         path.write_text("half")
     (report / "report.html").write_text("whole")
@@ -89,7 +97,10 @@ def test_what_a_killed_report_was_writing_is_found_and_linked_experiments_are_no
     assert main(["clean", "--output-dir", str(outputs), "--yes"]) == 0
     assert "files and folders that killed processes left: 2" in capsys.readouterr().out
     assert not any(path.exists() for path in left)
-    assert sorted(path.name for path in report.iterdir()) == [f".table.csv.{os.getppid()}", "report.html"]
+    assert sorted(path.name for path in report.iterdir()) == [
+        f".table.csv.{os.getppid()}",
+        "report.html",
+    ]
     assert (smoke / "run.json").is_file()
     assert (elsewhere / "toy" / ".note.999999999").is_file()
 
@@ -102,7 +113,10 @@ def test_workers_of_a_killed_sweep_are_found_and_ended(tmp_path, capsys):
     given = [(gone, "outputs"), (ours, "outputs"), (gone, "elsewhere")]
     workers = []
     for process, folder in given:
-        environment = {"RUNNER_SWEEP_PROCESS": process, "RUNNER_SWEEP": str(tmp_path / folder / "sweeps" / "1")}
+        environment = {
+            "RUNNER_SWEEP_PROCESS": process,
+            "RUNNER_SWEEP": str(tmp_path / folder / "sweeps" / "1"),
+        }
         workers.append(subprocess.Popen(command, env=os.environ | environment))
     try:
         clean = ["clean", "--output-dir", str(tmp_path / "outputs")]

@@ -31,7 +31,9 @@ def test_python_too_old_is_a_problem(monkeypatch):
 
 
 def test_packages_missing_and_of_another_version():
-    found = list(machine.packages(["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"]))
+    found = list(
+        machine.packages(["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"])
+    )
     assert levels(found) == {"packages": "ok", "rich": "warning", "no-such-package": "problem"}
     assert {f.what: f.mend for f in found}["no-such-package"] == "pip install 'no-such-package'"
 
@@ -43,7 +45,9 @@ def test_what_the_project_requires_is_installed():
 def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
     facts = SimpleNamespace(name="A GPU", total_memory=80 * machine.GIB)
     gpus = SimpleNamespace(
-        is_available=lambda: available, device_count=lambda: 1, get_device_properties=lambda i: facts
+        is_available=lambda: available,
+        device_count=lambda: 1,
+        get_device_properties=lambda i: facts,
     )
     return SimpleNamespace(__version__="2.13.0", version=SimpleNamespace(cuda=cuda), cuda=gpus)
 
@@ -70,7 +74,10 @@ def test_a_torch_that_cannot_be_imported_is_a_problem():
         raise OSError("libtorch.so: cannot open shared object file\nmore")
 
     finding = only(machine.torch_and_gpu(broken))
-    assert (finding.level, finding.found) == ("problem", "libtorch.so: cannot open shared object file")
+    assert (finding.level, finding.found) == (
+        "problem",
+        "libtorch.so: cannot open shared object file",
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,10 @@ def test_outputs(tmp_path, monkeypatch):
     assert only(doctor.outputs(tmp_path / "file" / "outputs")).level == "problem"
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
     finding = only(doctor.outputs(tmp_path))
-    assert (finding.level, finding.mend) == ("problem", "make it writable, or set output_dir=… to a folder that is")
+    assert (finding.level, finding.mend) == (
+        "problem",
+        "make it writable, or set output_dir=… to a folder that is",
+    )
 
 
 def test_the_sqlite_store(tmp_path, monkeypatch):
@@ -112,7 +122,9 @@ def test_the_sqlite_store(tmp_path, monkeypatch):
     connection.commit()
     connection.close()
     assert only(doctor.store(tmp_path)).found.endswith("mlflow.db, 1 run")
-    (tmp_path / "mlflow.db").write_text("this is no database, and long enough to be looked at as one " * 20)
+    (tmp_path / "mlflow.db").write_text(
+        "this is no database, and long enough to be looked at as one " * 20
+    )
     finding = only(doctor.store(tmp_path))
     assert finding.level == "problem"
     assert "runner sync" in finding.mend
@@ -144,7 +156,8 @@ def test_a_tracking_server(tmp_path, monkeypatch):
 def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     right = hashlib.sha256(b"right").hexdigest()
     entries = tuple(
-        files.DataFile("toy", path, (), 5, "none", "nowhere", sha256=right) for path in ("good", "bad", "absent")
+        files.DataFile("toy", path, (), 5, "none", "nowhere", sha256=right)
+        for path in ("good", "bad", "absent")
     )
     monkeypatch.setattr(files, "catalogue", lambda: entries)
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
@@ -152,7 +165,8 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     (tmp_path / "good").write_bytes(b"right")
     (tmp_path / "bad").write_bytes(b"wrong")
     found = list(doctor.data(tmp_path, every_file=True))
-    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "ok"}  # no run needs it yet
+    # no run needs it yet
+    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "ok"}
     assert "checksum fits" in found[1].found
     assert found[2].mend == "runner data fetch toy"
     *before, together = doctor.data(tmp_path)
@@ -177,20 +191,29 @@ def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
 def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
     for check in ("python", "packages", "torch_and_gpu", "threads", "memory"):
         monkeypatch.setattr(doctor, check, lambda: iter(()))
-    monkeypatch.setattr(doctor, "outputs", lambda folder: iter([machine.Finding(level, "outputs", "here", "do this")]))
+    monkeypatch.setattr(
+        doctor,
+        "outputs",
+        lambda folder: iter([machine.Finding(level, "outputs", "here", "do this")]),
+    )
     monkeypatch.setattr(doctor, "store", lambda folder: iter(()))
     monkeypatch.setattr(doctor, "data", lambda folder, every_file: iter(()))
     assert doctor.main(["doctor", "--output-dir", str(tmp_path)]) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(maxsplit=1) == [level, "outputs: here"]
     assert lines[1].strip() == "→ do this"
-    assert lines[-1] == f"{int(code == 0 and level == 'ok')} ok, {int(level == 'warning')} warnings, {code} problems"
+    assert (
+        lines[-1]
+        == f"{int(code == 0 and level == 'ok')} ok, {int(level == 'warning')} warnings, {code} problems"
+    )
 
 
 def test_it_changes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    code = doctor.main(["doctor", "--output-dir", str(tmp_path / "outputs"), "--data-dir", str(tmp_path / "data")])
+    code = doctor.main(
+        ["doctor", "--output-dir", str(tmp_path / "outputs"), "--data-dir", str(tmp_path / "data")]
+    )
     assert code in (0, 1)
     assert list(tmp_path.iterdir()) == []
     out = capsys.readouterr().out

@@ -25,6 +25,10 @@ def headings(page: Path) -> set[str]:
 def test_every_anchor_is_a_heading():
     wrong = []
     for page in PAGES:
-        for to, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
-            wrong += [f"{page.name}: {to}#{anchor}"] * (anchor not in headings(page.parent / to if to else page))
+        for to, anchor in re.findall(
+            r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")
+        ):
+            wrong += [f"{page.name}: {to}#{anchor}"] * (
+                anchor not in headings(page.parent / to if to else page)
+            )
     assert wrong == []

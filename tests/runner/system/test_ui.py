@@ -45,7 +45,9 @@ def test_the_environment_wins(served, tmp_path, monkeypatch):
     store = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_text("")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
-    assert ui.main(["ui", "--output-dir", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 0
+    assert (
+        ui.main(["ui", "--output-dir", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 0
+    )
     assert store in served[0]
 
 
@@ -53,7 +55,10 @@ def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, c
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
     assert ui.main(["ui"]) == 0
     assert not served
-    assert capsys.readouterr().out == "MLFLOW_TRACKING_URI is a server already, open it: https://mlflow.example.org\n"
+    assert (
+        capsys.readouterr().out
+        == "MLFLOW_TRACKING_URI is a server already, open it: https://mlflow.example.org\n"
+    )
 
 
 def test_without_a_store_nothing_is_made(served, tmp_path):
@@ -122,7 +127,16 @@ def test_the_pages_are_served(tmp_path, monkeypatch):
 
     connect(tracking_uri(tmp_path)).search_experiments(max_results=1)
     port = free_port()
-    words = [sys.executable, "-m", "runner.cli", "ui", "--output-dir", str(tmp_path), "--port", str(port)]
+    words = [
+        sys.executable,
+        "-m",
+        "runner.cli",
+        "ui",
+        "--output-dir",
+        str(tmp_path),
+        "--port",
+        str(port),
+    ]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 100

@@ -52,7 +52,10 @@ def test_letters_that_an_encoding_lacks_have_others_in_their_place(text, expecte
 
 
 def test_a_console_takes_words_for_words():
-    assert shown("games:zero: [red]x[/bold] :fire: \x1b[31m") == "games:zero: [red]x[/bold] :fire: ␛[31m\n"
+    assert (
+        shown("games:zero: [red]x[/bold] :fire: \x1b[31m")
+        == "games:zero: [red]x[/bold] :fire: ␛[31m\n"
+    )
     table = console.Table("[b]x:smile:", title="[/]")
     table.add_row("\x1b]8;;http://x\x07link")
     words = shown(table)

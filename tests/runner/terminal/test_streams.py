@@ -27,7 +27,9 @@ raise SystemExit(3 if streams.has_lost_output() else 0)
 """
 
 
-def start(tmp_path: Path, redirect: str, encoding: str = "utf-8", lines: int = 1, pause: float = 0.0):
+def start(
+    tmp_path: Path, redirect: str, encoding: str = "utf-8", lines: int = 1, pause: float = 0.0
+):
     script = SCRIPT.format(lines=lines, pause=pause, mark=str(tmp_path / "mark"))
     command = f'exec "$PYTHON" -c "$SCRIPT" {redirect}'
     env = {
@@ -63,7 +65,11 @@ def test_letters_that_a_terminal_lacks(tmp_path, encoding, line):
         (">&-", 0, b""),
         ("2>&-", 0, b""),
         (">&- 2>&- <&-", 0, b""),
-        (">/dev/full", 3, b"standard output: No space left on device; the command goes on without a display\n"),
+        (
+            ">/dev/full",
+            3,
+            b"standard output: No space left on device; the command goes on without a display\n",
+        ),
         ("2>/dev/full", 0, b""),
         (">/dev/full 2>/dev/full", 3, b""),
     ],
@@ -80,9 +86,14 @@ def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
     command = 'set -o pipefail; "$PYTHON" -c "$SCRIPT" | head -1'
     script = SCRIPT.format(lines=20, pause=0.02, mark=str(tmp_path / "mark"))
     env = {**os.environ, "PYTHON": sys.executable, "SCRIPT": script, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, check=False, text=True)
+    done = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, check=False, text=True
+    )
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    assert done.stderr.count("standard output: Broken pipe; the command goes on without a display") == 1
+    assert (
+        done.stderr.count("standard output: Broken pipe; the command goes on without a display")
+        == 1
+    )
     assert ended(tmp_path)
 
 
@@ -92,7 +103,9 @@ def test_a_run_is_recorded_whatever_becomes_of_its_display(tmp_path, redirect):
     words = f"+experiment=digits_fgsm smoke=true tracking=false eval_every=10 output_dir={tmp_path}"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     command = f'set -o pipefail; "{sys.executable}" -m runner.cli {words} {redirect}'
-    done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, check=False, text=True)
+    done = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, check=False, text=True
+    )
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
     [facts] = tmp_path.glob("digits_fgsm/*/run.json")

@@ -62,7 +62,10 @@ def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> in
 def assert_all_in_once(outputs: Path, signatures: list[str]) -> None:
     found = all_of(connect(tracking_uri(outputs)))
     assert len(found) == 3 * len(signatures)  # the run and its two replicates
-    by = {s: json.dumps([e for e in found if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S") for s in signatures}
+    by = {
+        s: json.dumps([e for e in found if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S")
+        for s in signatures
+    }
     by = {s: json.loads(text) for s, text in by.items()}
     first = by[signatures[0]]
     assert [entry[1] for entry in first] == ["FINISHED"] * 3
@@ -101,7 +104,9 @@ def test_a_server_behind_a_network_that_dies_at_a_call(tmp_path, no_pusher, monk
              "--backend-store-uri", f"sqlite:///{of_server}/s.db",
              "--artifacts-destination", str(of_server / "files")]  # fmt: skip
     monkeypatch.setenv("NO_PROXY", "*")
-    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    server = subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         deadline = time.monotonic() + 200
         while not answers(port):
@@ -137,7 +142,9 @@ def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
     facts, lines = read(folder), read_lines(folder)
     write(folder, lines[:7], facts)  # killed at step 5
     assert Mirror(folder, outputs).push()
-    again = [entry if entry["step"] <= 2 else entry | {"time": entry["time"] + 100.0} for entry in lines]
+    again = [
+        entry if entry["step"] <= 2 else entry | {"time": entry["time"] + 100.0} for entry in lines
+    ]
     write(folder, again[:3], facts)  # rewound to a checkpoint at step 2
     assert Mirror(folder, outputs).push()
     write(folder, again, facts | {"state": "done", "seconds": 120.0})
@@ -150,7 +157,11 @@ def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
 
 def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
     seen = []
-    for state, ended in (("interrupted", STARTED), ("running", None), ("done", "2026-11-01T13:00:00+00:00")):
+    for state, ended in (
+        ("interrupted", STARTED),
+        ("running", None),
+        ("done", "2026-11-01T13:00:00+00:00"),
+    ):
         open_yet = {} if state == "done" else {"finished": {"0": {"rmse": 1.0}}, "result": {}}
         folder = made_record(outputs, state=state, ended=ended, replicates=2, **open_yet)
         mirror = Mirror(folder, outputs)
@@ -230,7 +241,8 @@ def pushed_before(outputs: Path, folder: Path, state: str | None, lines: int) ->
     """What the version before wrote of a run that it pushed; the run's id."""
     client = client_of(outputs)
     run = client.create_run(
-        client.create_experiment("made", (outputs / "mlartifacts").as_uri()), run_name="bnn-sgld-01234567"
+        client.create_experiment("made", (outputs / "mlartifacts").as_uri()),
+        run_name="bnn-sgld-01234567",
     )
     for entry in read_lines(folder)[:lines]:
         for name, value in entry["metrics"].items():
@@ -262,12 +274,17 @@ def test_a_run_that_was_half_pushed_before_goes_on(outputs):
     client = client_of(outputs)
     run = client.get_run(run_id)
     assert [p.step for p in history(client, run, "train/loss")] == [1, 2, 3, 4, 5, 6]
-    assert (run.info.status, run.data.params["model.width"], run.data.tags["data"]) == ("FINISHED", "3", "made-data")
+    assert (run.info.status, run.data.params["model.width"], run.data.tags["data"]) == (
+        "FINISHED",
+        "3",
+        "made-data",
+    )
 
 
 def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
     folder = made_record(outputs)
-    dying = Dying(connect(tracking_uri(outputs)), 4, after=True)  # the parameters are in, and nobody said so
+    # the parameters are in, and nobody said so
+    dying = Dying(connect(tracking_uri(outputs)), 4, after=True)
     assert not Mirror(folder, outputs, dying).push()
     config = yaml.safe_load((folder / "config.yaml").read_text()) | {"data_dir": "elsewhere"}
     (folder / "config.yaml").write_text(yaml.safe_dump(config | {"description": "otherwise"}))
@@ -302,7 +319,10 @@ ODD = {
 
 def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(outputs):
     folder = made_record(outputs)
-    facts = read(folder) | {"result": {name: [value] for name, value in ODD.items()}, "finished": {"0": ODD}}
+    facts = read(folder) | {
+        "result": {name: [value] for name, value in ODD.items()},
+        "finished": {"0": ODD},
+    }
     write(folder, [line(1, 0, "final") | {"metrics": ODD}], facts)
     config = {"experiment": "made", "long": "x" * 900, "a%": 1, "a$": 2, "description": "d" * 9000}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
@@ -310,17 +330,29 @@ def test_names_that_collide_or_that_mlflow_refuses_are_in_each_under_its_own(out
     assert mirror.push(), mirror.trouble
     run = client_of(outputs).get_run(mirror.run_id)
     final = {
-        name.removeprefix("final/"): value for name, value in run.data.metrics.items() if name.startswith("final/")
+        name.removeprefix("final/"): value
+        for name, value in run.data.metrics.items()
+        if name.startswith("final/")
     }
     assert sorted(final.values()) == sorted(ODD.values())  # none lost
-    assert {final[name] for name in ("rmse/a_", "rmse/a_ x25", "rmse/a_ x24", "mg/__/L")} == {5.0, 0.6, 1.2, 1.0}
+    assert {final[name] for name in ("rmse/a_", "rmse/a_ x25", "rmse/a_ x24", "mg/__/L")} == {
+        5.0,
+        0.6,
+        1.2,
+        1.0,
+    }
     assert final["rmse/a_"] == 5.0  # a name that is fine stays
     assert {name: run.data.metrics[f"result/{name}"] for name in final} == final
     assert run.info.status == "FINISHED"
     long = run.data.params["long"]
-    assert (len(long), long.endswith("x … (cut: the record's config.yaml has it whole)")) == (500, True)
+    assert (len(long), long.endswith("x … (cut: the record's config.yaml has it whole)")) == (
+        500,
+        True,
+    )
     assert {value for name, value in run.data.params.items() if name.startswith("a_")} == {"1", "2"}
-    assert run.data.tags["mlflow.note.content"].endswith("(cut: the record's config.yaml has it whole)")
+    assert run.data.tags["mlflow.note.content"].endswith(
+        "(cut: the record's config.yaml has it whole)"
+    )
 
 
 def test_names_that_are_fine_stay_and_the_order_of_lines_settles_the_others():
@@ -333,7 +365,9 @@ def test_names_that_are_fine_stay_and_the_order_of_lines_settles_the_others():
 
 
 @pytest.mark.parametrize("name", ["a %41 b", "what?x=1", "x#y 'q\" b"])
-def test_an_output_folder_of_any_name_holds_its_own_database(tmp_path, name, empty_store, no_pusher):
+def test_an_output_folder_of_any_name_holds_its_own_database(
+    tmp_path, name, empty_store, no_pusher
+):
     outputs = tmp_path / name
     outputs.mkdir()
     shutil.copy(empty_store, outputs / "mlflow.db")

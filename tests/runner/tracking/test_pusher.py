@@ -68,7 +68,10 @@ def test_a_run_that_was_killed_is_pushed_too(outputs):
     code = "import os, signal, sys; from pathlib import Path; from runner.tracking import handover; " \
            "handover.start_pusher = lambda _: None; handover.Handover(Path(sys.argv[1]), Path(sys.argv[2])).begin(); " \
            "os.kill(os.getpid(), signal.SIGKILL)"  # fmt: skip
-    assert subprocess.run([sys.executable, "-c", code, str(folder), str(outputs)]).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", code, str(folder), str(outputs)]).returncode
+        == -signal.SIGKILL
+    )
     assert len(requests(outputs)) == 1
     assert Pusher(outputs).look() == 0
     run = client_of(outputs).get_run(read_marks(folder, OWN).run_id)
@@ -94,9 +97,12 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     tried = []
     push = pusher.Mirror.push
-    monkeypatch.setattr(pusher.Mirror, "push", lambda self: tried.append(self.folder.name) or push(self))
+    monkeypatch.setattr(
+        pusher.Mirror, "push", lambda self: tried.append(self.folder.name) or push(self)
+    )
     going = [
-        Handover(made_record(outputs, name, state="running", ended=None), outputs) for name in ("a" * 12, "b" * 12)
+        Handover(made_record(outputs, name, state="running", ended=None), outputs)
+        for name in ("a" * 12, "b" * 12)
     ]
     for run in going:
         run.begin()
@@ -107,7 +113,8 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
         for run in going:
             write(run.folder, [line(minute + 1, 0, "train")], read(run.folder))
         at_work.look()
-    assert tried == ["a" * 12] * 3  # after 0, 2 and 6 minutes, the second run not at all: it would wait as long
+    # after 0, 2 and 6 minutes, the second run not at all: it would wait as long
+    assert tried == ["a" * 12] * 3
     assert going[0].trouble
     for run in going:
         run.end()
@@ -130,7 +137,9 @@ def silent() -> socket.socket:
 
 def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monkeypatch, capsys):
     with closing(silent()) as server:
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:secret@127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv(
+            "MLFLOW_TRACKING_URI", f"http://me:secret@127.0.0.1:{server.getsockname()[1]}"
+        )
         monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
         folder = made_record(tmp_path, state="running", ended=None)
         run = Handover(folder, tmp_path)
@@ -145,7 +154,8 @@ def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monke
         spent[1] += time.monotonic()
         assert spent[0] < 1.0
         assert spent[1] < handover.PATIENCE + 0.5
-        monkeypatch.setattr(handover, "SILENCE", 0.0)  # as if it had been silent for longer: nobody waits for it at all
+        # as if it had been silent for longer: nobody waits for it at all
+        monkeypatch.setattr(handover, "SILENCE", 0.0)
         spent.append(-time.monotonic())
         run.end()
         spent[2] += time.monotonic()
@@ -170,7 +180,13 @@ def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(handover, "PATIENCE", 60.0)  # a test may wait: machines are slow
     for seed in (0, 1):
-        given = ["+experiment=friend_or_foe", "smoke=true", "offline=true", f"output_dir={outputs}", f"seed={seed}"]
+        given = [
+            "+experiment=friend_or_foe",
+            "smoke=true",
+            "offline=true",
+            f"output_dir={outputs}",
+            f"seed={seed}",
+        ]
         assert app.attempt(*compose(given))[0] == 0
     said = capsys.readouterr().out
     assert said.count("MLflow   run ") == 2

@@ -56,7 +56,9 @@ def facts(folder: Path) -> None:
 
 
 def a_line(folder: Path) -> None:
-    (folder / "metrics.jsonl").write_text(json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\n")
+    (folder / "metrics.jsonl").write_text(
+        json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\n"
+    )
 
 
 def leads_out(folder: Path) -> None:
@@ -65,7 +67,9 @@ def leads_out(folder: Path) -> None:
     (folder / "figures" / "a.png").symlink_to(folder.parent / "secret.txt")
 
 
-@pytest.mark.parametrize("damage", [run_json, config, no_config, facts, a_line, leads_out], ids=lambda d: d.__name__)
+@pytest.mark.parametrize(
+    "damage", [run_json, config, no_config, facts, a_line, leads_out], ids=lambda d: d.__name__
+)
 def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, damage):
     good = [made_record(outputs, name) for name in ("aaaaaaaaaaaa", "cccccccccccc")]
     bad = made_record(outputs, "bbbbbbbbbbbb")
@@ -80,7 +84,9 @@ def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, damage):
         assert read_marks(folder, OWN).ended
     client = client_of(outputs)
     done = [
-        run for e in client.search_experiments() for run in client.search_runs([e.experiment_id], "status = 'FINISHED'")
+        run
+        for e in client.search_experiments()
+        for run in client.search_runs([e.experiment_id], "status = 'FINISHED'")
     ]
     assert len(done) == 2
 
@@ -105,7 +111,9 @@ def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
         said = capsys.readouterr()
         assert "2 runs are left for the next runner sync" in said.err
         assert "me:***@127.0.0.1:9" in said.err
-        assert "secret" not in said.out + said.err + "".join((f / "mlflow.json").read_text() for f in folders[:1])
+        assert "secret" not in said.out + said.err + "".join(
+            (f / "mlflow.json").read_text() for f in folders[:1]
+        )
     assert synced(outputs) == 0
     assert "2 runs are in sqlite" in capsys.readouterr().out
 
@@ -128,7 +136,9 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     # Each has a hundred of its own, and the other's first ten besides: what both push is in once.
     given = [own[p] + sorted(own[1 - p])[:10] for p in range(2)]
     words = [sys.executable, "-m", "runner.cli", "sync", "--output-dir", str(tmp_path)]
-    going = [subprocess.Popen([*words, *folders], stdout=subprocess.PIPE, text=True) for folders in given]
+    going = [
+        subprocess.Popen([*words, *folders], stdout=subprocess.PIPE, text=True) for folders in given
+    ]
     said = [process.communicate(timeout=500)[0] for process in going]
     assert [process.returncode for process in going] == [0, 0]
     assert all("110 runs are in" in text for text in said)
@@ -138,7 +148,10 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     assert len(found) == 200
     assert len({run.info.run_name for run in found}) == 200
     for run in found:
-        assert (run.info.status, len(client.get_metric_history(run.info.run_id, "train/loss"))) == ("FINISHED", 6)
+        assert (run.info.status, len(client.get_metric_history(run.info.run_id, "train/loss"))) == (
+            "FINISHED",
+            6,
+        )
 
 
 def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
@@ -148,7 +161,10 @@ def test_a_database_that_cannot_be_opened_is_told_at_once(outputs, capsys):
     began = time.monotonic()
     assert synced(outputs) == 1
     assert time.monotonic() - began < 10
-    assert "unable to open database file; 1 run is left for the next runner sync" in capsys.readouterr().err
+    assert (
+        "unable to open database file; 1 run is left for the next runner sync"
+        in capsys.readouterr().err
+    )
     handover = Handover(folder, outputs)
     handover.begin()
     assert handover.trouble.endswith("unable to open database file")
@@ -166,8 +182,9 @@ def test_it_says_what_it_waits_for_and_gives_up(outputs, capsys):
         assert synced(outputs, "--timeout", "3") == 1
     said = capsys.readouterr()
     assert time.monotonic() - began < 9
-    assert ".mlflow.lock is held by another process, which pushes; waiting for it, up to 3 s" in said.out.replace(
-        "\n", " "
+    assert (
+        ".mlflow.lock is held by another process, which pushes; waiting for it, up to 3 s"
+        in said.out.replace("\n", " ")
     )
     assert "1 run is left for the next runner sync" in said.err
 

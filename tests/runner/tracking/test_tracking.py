@@ -52,7 +52,11 @@ def test_result_state_parameters_and_files(mirrored):
     for name, values in facts["result"].items():
         assert run.data.metrics[f"result/{name}"] == pytest.approx(sum(values) / 2)
         assert f"result/{name} SE" in run.data.metrics
-    assert {a.path for a in client.list_artifacts(run.info.run_id)} >= {"config.yaml", "run.json", "metrics.jsonl"}
+    assert {a.path for a in client.list_artifacts(run.info.run_id)} >= {
+        "config.yaml",
+        "run.json",
+        "metrics.jsonl",
+    }
     assert "checkpoints" not in {a.path for a in client.list_artifacts(run.info.run_id)}
 
 
@@ -74,7 +78,10 @@ def test_who_what_and_with_which_code(mirrored):
 
 def test_experiments_open_in_the_view_of_models(mirrored):
     _, client, run = mirrored
-    assert client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"] == "custom_model_development"
+    assert (
+        client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"]
+        == "custom_model_development"
+    )
 
 
 def test_start_and_duration(mirrored):
@@ -86,15 +93,21 @@ def test_start_and_duration(mirrored):
 
 def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored):
     job, client, run = mirrored
-    below = client.search_runs([run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'")
+    below = client.search_runs(
+        [run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
+    )
     assert {child.data.tags["replicate"] for child in below} == {"0", "1"}
     assert {child.info.run_name[-13:] for child in below} == {"replicate 1/2", "replicate 2/2"}
     before = 0.0
     for child in sorted(below, key=lambda child: child.data.tags["replicate"]):
-        lines = [r for r in read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]]
+        lines = [
+            r for r in read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]
+        ]
         assert child.info.status == "FINISHED"
         for phase in ("train", "evaluation", "final"):
-            for name in {name for line in lines if line["phase"] == phase for name in line["metrics"]}:
+            for name in {
+                name for line in lines if line["phase"] == phase for name in line["metrics"]
+            }:
                 expected = [
                     (line["step"], line["metrics"][name], round(1000 * (before + line["time"])))
                     for line in lines

@@ -1,1 +1,1 @@
-"""What a player believes of opponents who are counted, where one count for each state is too little or too much."""
+"""Beliefs about counted opponents if one count per state is too few or too many."""

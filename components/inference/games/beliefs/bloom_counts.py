@@ -1,4 +1,4 @@
-"""Counts of what an opponent does where, in memory that does not grow with the number of states."""
+"""Counts of an opponent's actions by state, in memory independent of the number of states."""
 
 from __future__ import annotations
 
@@ -52,29 +52,36 @@ class BloomCounts(BaseModel):
     bits: Annotated[PositiveInt, Field(le=62)]
 
     def open(self, seat: Seat, prior: float, rng: Rng) -> FilterCounts:
-        """What is believed before the first move."""
+        """Beliefs before the first move."""
         shape = (seat.replicates, self.hashes, self.cells, sum(seat.others))
         projection = None
         if seat.n_states is None:
             width = seat.environment.features(seat.environment.reset(1, rng.batches)).shape[1]
-            projection = torch.randn(width, self.bits, generator=rng.noise, dtype=seat.dtype, device=seat.device)
-        return FilterCounts(torch.full(shape, prior, device=seat.device, dtype=seat.dtype), projection)
+            projection = torch.randn(
+                width, self.bits, generator=rng.noise, dtype=seat.dtype, device=seat.device
+            )
+        return FilterCounts(
+            torch.full(shape, prior, device=seat.device, dtype=seat.dtype), projection
+        )
 
     def _places(self, mind: FilterCounts, seat: Seat, s: Tensor) -> Tensor:
-        """Of which cells of its filters a state is [R, H]."""
+        """Indices of the filter cells of a state [R, H]."""
         code = s
         if mind.projection is not None:
             signs = seat.environment.features(s) @ mind.projection > 0
             code = (signs.long() << torch.arange(self.bits, device=signs.device)).sum(1)
-        return code.unsqueeze(1) % torch.tensor(largest_primes(self.hashes, self.cells), device=code.device)
+        return code.unsqueeze(1) % torch.tensor(
+            largest_primes(self.hashes, self.cells), device=code.device
+        )
 
     def _rows(self, mind: FilterCounts, seat: Seat, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         places = self._places(mind, seat, s)
-        r, h = torch.arange(len(places), device=places.device), torch.arange(self.hashes, device=places.device)
+        r = torch.arange(len(places), device=places.device)
+        h = torch.arange(self.hashes, device=places.device)
         return r.unsqueeze(1), h, places
 
     def forecasts(self, mind: FilterCounts, seat: Seat, s: Tensor) -> list[Tensor]:
-        """Of each opponent's next action [R, B_m] in s [R, …]."""
+        """Forecast of each opponent's next action [R, B_m] in s [R, …]."""
         n = mind.cells[self._rows(mind, seat, s)].amin(1)  # [R, ΣB]
         return [part / part.sum(-1, keepdim=True) for part in n.split(seat.others, -1)]
 
@@ -83,4 +90,6 @@ class BloomCounts(BaseModel):
         rows = self._rows(mind, seat, seen.s)
         before = mind.cells[rows]
         after = forget * before + marks(seen.each, seat.others, before.dtype).unsqueeze(1)
-        mind.cells[rows] = after if seen.live is None else torch.where(seen.live[:, None, None], after, before)
+        mind.cells[rows] = (
+            after if seen.live is None else torch.where(seen.live[:, None, None], after, before)
+        )

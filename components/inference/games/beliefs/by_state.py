@@ -15,11 +15,14 @@ from components.problems.episodes.transition import Transition
 class Counting(Protocol):
     """How what opponents do is counted."""
 
-    def open(self, seat: Seat, prior: float, rng: Rng) -> Any: ...  # the counts before the first move
+    # the counts before the first move
+    def open(self, seat: Seat, prior: float, rng: Rng) -> Any: ...
 
-    def forecasts(self, counts: Any, seat: Seat, s: Tensor) -> list[Tensor]: ...  # of each next action [R, B_m]
+    # of each next action [R, B_m]
+    def forecasts(self, counts: Any, seat: Seat, s: Tensor) -> list[Tensor]: ...
 
-    def take(self, counts: Any, seat: Seat, seen: Transition, forget: float) -> None: ...  # a move in, in place
+    # a move in, in place
+    def take(self, counts: Any, seat: Seat, seen: Transition, forget: float) -> None: ...
 
 
 class ByState:
@@ -32,4 +35,10 @@ class ByState:
         return forecasts(counts, seat.rows(s), seat.others)
 
     def take(self, counts: Tensor, seat: Seat, seen: Transition, forget: float) -> None:
-        count(counts, seat.rows(seen.s), marks(seen.each, seat.others, counts.dtype), forget, seen.live)
+        count(
+            counts,
+            seat.rows(seen.s),
+            marks(seen.each, seat.others, counts.dtype),
+            forget,
+            seen.live,
+        )

@@ -17,7 +17,10 @@ from components.problems.episodes.transition import Transition
 
 @dataclass
 class ChainCounts:
-    """Pseudo-counts of his next action after hers, after his own, and in a state; of each opponent one."""
+    """Pseudo-counts of each opponent's next action, one set per opponent.
+
+    They count it after the agent's last action, after the opponent's own, and in a state.
+    """
 
     after_hers: list[Tensor]  # [R, A, B_m]
     after_his: list[Tensor]  # [R, B_m, B_m]
@@ -43,8 +46,9 @@ class MarkovChains(BaseModel):
     learn: bool
 
     def open(self, seat: Seat, prior: float, rng: Rng) -> ChainCounts:
-        """What is believed before the first move."""
-        r, states = seat.replicates, prior_counts(seat, 1, prior).shape[1]
+        """Beliefs before the first move."""
+        r = seat.replicates
+        states = prior_counts(seat, 1, prior).shape[1]
 
         def uniform(rows: int, n: int) -> Tensor:
             return torch.full((r, rows, n), prior, device=seat.device, dtype=seat.dtype)
@@ -64,16 +68,19 @@ class MarkovChains(BaseModel):
     def _each(mind: ChainCounts, s: Tensor, m: int) -> Tensor:
         """The three forecasts of opponent m [R, 3, B_m], s the number of a state [R]."""
         known = mind.a >= 0
-        a, b = mind.a.clamp_min(0), mind.b[:, m].clamp_min(0)
+        a = mind.a.clamp_min(0)
+        b = mind.b[:, m].clamp_min(0)
         state = mean_forecast(mind.in_state[m], s)
         chains = [mean_forecast(mind.after_hers[m], a), mean_forecast(mind.after_his[m], b)]
         return torch.stack([*(torch.where(known[:, None], p, state) for p in chains), state], 1)
 
     def forecasts(self, mind: ChainCounts, seat: Seat, s: Tensor) -> list[Tensor]:
-        """Of each opponent's next action [R, B_m]."""
+        """Forecast of each opponent's next action [R, B_m]."""
         s = seat.rows(s)
         w = mind.weights / mind.weights.sum(-1, keepdim=True)
-        return [(w[:, m, :, None] * self._each(mind, s, m)).sum(1) for m in range(len(mind.in_state))]
+        return [
+            (w[:, m, :, None] * self._each(mind, s, m)).sum(1) for m in range(len(mind.in_state))
+        ]
 
     def take(self, mind: ChainCounts, seat: Seat, seen: Transition, forget: float) -> None:
         """A move in, in place."""

@@ -11,7 +11,9 @@ import torch
 
 from components.maths.compiled.loops import Array, compile_loop
 
-FEW = 5  # so many numbers PyTorch sums in the same order on every machine; more take vector instructions of its own
+# so many numbers PyTorch sums in the same order on every machine; more take vector instructions of
+# its own
+FEW = 5
 
 
 def fma(a: float, b: float, c: float) -> float:
@@ -49,9 +51,12 @@ def room():  # type: ignore[no-untyped-def]
             number = context.get_data_type(like.dtype)
             lies = cgutils.alloca_once(builder, ir.ArrayType(number, FEW))
             size = context.get_constant(types.intp, context.get_abi_sizeof(number))
-            made, shape = context.make_array(kind)(context, builder), [context.get_constant(types.intp, FEW)]
+            made = context.make_array(kind)(context, builder)
+            shape = [context.get_constant(types.intp, FEW)]
             start = builder.bitcast(lies, number.as_pointer())
-            context.populate_array(made, data=start, shape=shape, strides=[size], itemsize=size, meminfo=None)
+            context.populate_array(
+                made, data=start, shape=shape, strides=[size], itemsize=size, meminfo=None
+            )
             return made._getvalue()
 
         return kind(like), generate_few
@@ -83,7 +88,8 @@ def sum_slice(x: Array, at: int, n: int) -> float:
 def inverse_cdf(p: Array, at: int, n: int, u: float, edge: Array) -> int:
     """``draw_action`` of ``components.maths.policies``: an action from its probabilities p[at : at + n]; ``edge`` [1] is room
     for a sum in their type, which ``cumsum`` takes in float64."""
-    reached, action = 0.0, 0
+    reached = 0.0
+    action = 0
     for i in range(n - 1):
         reached += p[at + i]
         edge[0] = reached
@@ -105,8 +111,10 @@ def loop(function, more=()):  # type: ignore[no-untyped-def]
     return compile_loop(function, [*parts, *more], inline=True)
 
 
-def _compare_rounding(x: Array, flat: Array, step: float, u: Array, edge: Array, found: Array) -> None:
-    """What ``rounds_alike`` compares."""
+def _compare_rounding(
+    x: Array, flat: Array, step: float, u: Array, edge: Array, found: Array
+) -> None:
+    """Fill ``found`` with the results that ``rounds_alike`` compares."""
     for i in range(len(x)):
         found[i, 0] = lerp(x[i, 0], x[i, 1], step)
         found[i, 1] = fma(x[i, 0], step, x[i, 1])
@@ -117,7 +125,10 @@ def _compare_rounding(x: Array, flat: Array, step: float, u: Array, edge: Array,
 
 @cache
 def rounds_alike(dtype: torch.dtype) -> bool:
-    """Whether PyTorch, as it was built and on this machine, rounds as the functions above do: of 256 rows of numbers."""
+    """True if this build of PyTorch, on this machine, rounds as the functions above do.
+
+    The check uses 256 rows of numbers.
+    """
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(256, FEW, generator=generator, dtype=dtype)
     u = 2.5 * torch.rand(256, generator=generator, dtype=dtype)
@@ -126,5 +137,7 @@ def rounds_alike(dtype: torch.dtype) -> bool:
     columns.append((u[:, None] >= x.cumsum(-1)[:, :-1]).sum(-1).to(dtype))
     columns += [x[:, :n].contiguous().sum(-1) for n in range(1, FEW + 1)]
     found = torch.empty(256, len(columns), dtype=dtype)
-    loop(_compare_rounding)(x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), found.numpy())
+    loop(_compare_rounding)(
+        x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), found.numpy()
+    )
     return torch.equal(found, torch.stack(columns, 1))

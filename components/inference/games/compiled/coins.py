@@ -12,7 +12,8 @@ from components.maths.compiled.loops import Array
 
 def move_cell(cell: int, action: int, size: int) -> int:
     """Twin: ``CoinEnvironment.moved``; up, right, down, left."""
-    row, column = cell // size, cell % size
+    row = cell // size
+    column = cell % size
     if action == 0:
         row = max(row - 1, 0)
     elif action == 1:
@@ -46,23 +47,42 @@ def opening() -> Callable[..., Any]:
 
 @cache
 def moving() -> Callable[..., Any]:
-    """One move: both choose, from flat policies and uniforms of move ``at``, and s [R, 4] and its marks become those after it.
+    """One move: both players choose, and s [R, 4] and its marks become those after the move.
 
-    ``gains`` [2, R] are of the move; ``total`` [3, R] hers, his, and welfare; ``tally`` [2, R] how often her action was 0, and
-    his.  Twins: ``Episode.play``, ``CoinEnvironment.step``."""
+    The choices use flat policies and the uniforms of move ``at``.  ``gains`` [2, R] are the
+    rewards of the move; ``total`` [3, R] the agent's and the opponent's rewards, and
+    welfare; ``tally`` [2, R] how often the agent's action was 0, and the opponent's.
+    Twins: ``Episode.play``, ``CoinEnvironment.step``.
+    """
 
     def move(
-        s: Array, size: int, share: Array, hers: Array, his: Array, u: Array, v: Array, at: int,
-        after: Array, a: Array, b: Array, gains: Array, total: Array, tally: Array, edge: Array,
-    ) -> None:  # fmt: skip
-        cells, half, replicates = size * size, share[2], len(s)
+        s: Array,
+        size: int,
+        share: Array,
+        hers: Array,
+        his: Array,
+        u: Array,
+        v: Array,
+        at: int,
+        after: Array,
+        a: Array,
+        b: Array,
+        gains: Array,
+        total: Array,
+        tally: Array,
+        edge: Array,
+    ) -> None:
+        cells = size * size
+        half = share[2]
+        replicates = len(s)
         for i in range(replicates):
             a[i] = inverse_cdf(hers, i * 4, 4, u[at * replicates + i], edge)
             b[i] = inverse_cdf(his, i * 4, 4, v[at * replicates + i], edge)
             s[i, 0], s[i, 1] = move_cell(s[i, 0], a[i], size), move_cell(s[i, 1], b[i], size)
             gains[0, i] = gains[1, i] = 0
             for m in range(2, 4):
-                she, he = s[i, m] == s[i, 0], s[i, m] == s[i, 1]
+                she = s[i, m] == s[i, 0]
+                he = s[i, m] == s[i, 1]
                 if she and he:
                     gains[0, i] += share[0]
                     gains[1, i] += share[1]

@@ -37,14 +37,17 @@ class PlayingCompiled(Playing[K]):
 
 
 class Compilable(Chooser[K], Generic[K]):
-    """A decision maker whose episodes may be played by compiled loops, ``engine=compiled``.
+    """A decision maker with episodes that compiled loops may play, ``engine=compiled``.
 
-    The loops draw the same uniforms from the same streams and give the same numbers bit by bit, on the tensors of the same
-    state: a checkpoint of one engine is one of the other.  They play games in tables, of at most five actions a player,
-    against one opponent of few, where her policy may be either, and those that she models are ε-greedy; and with linear
-    action values the coin game, against one who learns so too, where all policies may be either.
+    The loops draw the same uniforms from the same streams and give bitwise identical
+    numbers, on the tensors of the same state: a checkpoint of one engine is a checkpoint of
+    the other.  They play games in tables, with at most five actions per player, against one
+    opponent of a few kinds; the agent's policy may be ε-greedy or softmax, and the modelled
+    players are ε-greedy.  With linear action values they play the coin game, against an
+    opponent that learns in the same way, with either policy for all players.
 
-    Raises Misfit where they do not, or numba is not installed."""
+    Raises Misfit if the loops cannot play the game or numba is not installed.
+    """
 
     before: ClassVar[dict[str, object]] = Chooser.before | {"engine": "tensors"}
 
@@ -52,7 +55,7 @@ class Compilable(Chooser[K], Generic[K]):
 
     @abstractmethod
     def tables(self, mind: K) -> list[QFunction]:
-        """Q_1 … Q_k, her own the last."""
+        """Action values Q_1 … Q_k, with the agent's own last."""
 
     @abstractmethod
     def action_counts(self, mind: K) -> Tensor | None:
@@ -60,7 +63,7 @@ class Compilable(Chooser[K], Generic[K]):
 
     @abstractmethod
     def levels(self, episode: int) -> Levels:
-        """What is fixed while an episode lasts."""
+        """Settings that are fixed during an episode."""
 
     def few(self) -> int:
         """Actions of a player that the loops take at most."""
@@ -72,22 +75,32 @@ class Compilable(Chooser[K], Generic[K]):
 
     @property
     def own_temperature(self) -> float | None:
-        """That of her own policy; None where it is ε-greedy."""
+        """Temperature of the agent's own policy; None if it is ε-greedy."""
         return self.temperature if self.policy == "softmax" else None
 
     def describe(
-        self, alphas: tuple[float, ...], epsilons: tuple[float, ...], temperatures: tuple[float | None, ...], forget: float,
-        at_next: bool = True, ties: int = SHARED, drawn: bool = False,
-    ) -> Levels:  # fmt: skip
+        self,
+        alphas: tuple[float, ...],
+        epsilons: tuple[float, ...],
+        temperatures: tuple[float | None, ...],
+        forget: float,
+        at_next: bool = True,
+        ties: int = SHARED,
+        drawn: bool = False,
+    ) -> Levels:
         """``Levels`` with what every decision maker has."""
-        ends, horizon = self.bootstrap_at_end, self.bootstrap_at_horizon
-        return Levels(alphas, epsilons, temperatures, forget, self.gamma, at_next, ends, horizon, ties, drawn)
+        ends = self.bootstrap_at_end
+        horizon = self.bootstrap_at_horizon
+        return Levels(
+            alphas, epsilons, temperatures, forget, self.gamma, at_next, ends, horizon, ties, drawn
+        )
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[K]:
         playing = super().init(model, problem, rng)
         if self.engine == "tensors":
             return playing
-        where, values = f"inference.engine=compiled ({self.name})", self.tables(playing.mind)
+        where = f"inference.engine=compiled ({self.name})"
+        values = self.tables(playing.mind)
         if not loops.available():
             raise Misfit(f"{where}: needs numba; {EXTRA}, or inference.engine=tensors")
         by_marks = all(isinstance(q, LinearValues) for q in values)
@@ -108,5 +121,7 @@ class Compilable(Chooser[K], Generic[K]):
     def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:
         if not isinstance(state, PlayingCompiled):
             return super().step(state, batch, rng)
-        values, counts, known = self.tables(state.mind), self.action_counts(state.mind), self.levels(batch.index)
+        values = self.tables(state.mind)
+        counts = self.action_counts(state.mind)
+        known = self.levels(batch.index)
         return state, state.plays.play(batch, state.standing, rng, values, counts, known)

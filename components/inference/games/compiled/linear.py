@@ -1,6 +1,9 @@
-"""A game whose action values are linear in a few marks, played by compiled loops on the tensors of an ordinary state.
+"""Games with action values linear in a few marks, played by compiled loops.
 
-Between the loops PyTorch makes policies of what they expect, all replicates at once: nobody else's exp has its last bit."""
+The loops work on the tensors of an ordinary state.  Between the loops PyTorch turns
+expected values into policies, for all replicates together: no other exp matches its
+last bit.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ from components.trouble import Misfit
 
 
 def fitting(game: Game, where: str) -> None:
-    """Whether linear action values of a game have a loop.
+    """Check that a loop exists for linear action values of this game.
 
     Raises:
-        Misfit: the game or the opponent has none.
+        Misfit: no loop exists for the game or the opponent.
     """
     if not isinstance(game.environment, CoinEnvironment):
         raise Misfit(
@@ -51,19 +54,22 @@ def fitting(game: Game, where: str) -> None:
 
 
 class Side:
-    """One of the two players for an episode: views of the tensors of his or her mind, and room.
+    """One of the two players during an episode: views of its tensors, and buffers.
 
-    Twins: ``policy_at`` and ``learn`` of q_learning, fpq_learning and level_k."""
+    Twins: ``policy_at`` and ``learn`` of q_learning, fpq_learning and level_k.
+    """
 
     def __init__(self, values: list[QFunction], counts: Tensor | None, known: Levels):
-        self.known, self.counts = known, counts
+        self.known = known
+        self.counts = counts
         linear = [q for q in values if isinstance(q, LinearValues)]
         self.weights = [q.weights.numpy() for q in linear]
         top = linear[-1].weights
         self.dtype: type[np.floating] = self.weights[-1].dtype.type
         self.psi = [top.new_empty(len(top), q.own) for q in linear]
         self.held = [psi.numpy() for psi in self.psi]
-        self.first = np.ones((len(top), linear[0].other), self.dtype)  # what is believed of one who has one action
+        # what is believed of one who has one action
+        self.first = np.ones((len(top), linear[0].other), self.dtype)
         self.counted = np.empty(0, self.dtype) if counts is None else counts.view(-1).numpy()
         self.rates = [np.array([alpha, known.gamma]).astype(self.dtype) for alpha in known.alphas]
         self.forget = np.array([known.forget]).astype(self.dtype)
@@ -72,35 +78,63 @@ class Side:
     def _answer(self, j: int, places: Array, counts: bool, believed: Array) -> Tensor:
         """The policy [R, own] of the player of level j + 1."""
         known = self.known
-        marks.weighing()(self.weights[j], places, self.counted, counts, believed, self.held[j], *self.room)
+        marks.weighing()(
+            self.weights[j], places, self.counted, counts, believed, self.held[j], *self.room
+        )
         temperature = known.temperatures[j]
         if temperature is not None:
             return probabilities(self.psi[j], "softmax", 0.0, temperature)
-        return probabilities(self.psi[j], "epsilon_greedy", known.epsilons[j], 1.0, get_args(Ties)[known.ties])
+        return probabilities(
+            self.psi[j], "epsilon_greedy", known.epsilons[j], 1.0, get_args(Ties)[known.ties]
+        )
 
     def policy(self, places: Array) -> Array:
         """Probabilities of own actions [R·A]."""
-        believed, counts = self.first, self.counts is not None
+        believed = self.first
+        counts = self.counts is not None
         for j in range(len(self.weights)):
-            believed, counts = self._answer(j, places, counts, believed).numpy(), False
+            believed = self._answer(j, places, counts, believed).numpy()
+            counts = False
         return believed.reshape(-1)
 
     def learn(
-        self, places: Array, after: Array, own: Array, other: Array, r: Array, r_other: Array, last: bool
+        self,
+        places: Array,
+        after: Array,
+        own: Array,
+        other: Array,
+        r: Array,
+        r_other: Array,
+        last: bool,
     ) -> None:
         """A move: own and the other's actions and rewards [R]; ``last``: the horizon cuts the episode short here."""
-        k, known, believed, counts = len(self.weights), self.known, self.first, self.counts is not None
-        on, at = known.bootstraps_horizon or not last, after if known.at_next else places
+        k = len(self.weights)
+        known = self.known
+        believed = self.first
+        counts = self.counts is not None
+        on = known.bootstraps_horizon or not last
+        at = after if known.at_next else places
         if counts:
             marks.noticing()(self.counted, other if k % 2 == 1 else own, self.forget, self.room[-1])
         for j in range(k):
             acts, others, gains = (own, other, r) if (k - 1 - j) % 2 == 0 else (other, own, r_other)
             marks.teaching()(
-                self.weights[j], places, after, self.counted, counts, believed, acts, others, gains, self.rates[j], on,
+                self.weights[j],
+                places,
+                after,
+                self.counted,
+                counts,
+                believed,
+                acts,
+                others,
+                gains,
+                self.rates[j],
+                on,
                 *self.room,
-            )  # fmt: skip
+            )
             if j < k - 1:
-                believed, counts = self._answer(j, at, counts, believed).numpy(), False
+                believed = self._answer(j, at, counts, believed).numpy()
+                counts = False
 
 
 @dataclass
@@ -110,16 +144,24 @@ class CompiledMarks:
     game: Game
 
     def __post_init__(self) -> None:
-        environment, r = self.game.environment, self.game.replicates
+        environment = self.game.environment
+        r = self.game.replicates
         assert isinstance(environment, CoinEnvironment), "so says ``fitting``"
         (player,) = self.game.opponents()
         assert isinstance(player, Learner), "so says ``fitting``"
         assert isinstance(player.agent, Thinking), "so says ``fitting``"
-        self.environment, self.agent = environment, player.agent
-        self.dtype: type[np.floating] = np.empty(0, str(environment.dtype).removeprefix("torch.")).dtype.type
+        self.environment = environment
+        self.agent = player.agent
+        self.dtype: type[np.floating] = np.empty(
+            0, str(environment.dtype).removeprefix("torch.")
+        ).dtype.type
         self.share = np.array([*environment.share, 0.5], self.dtype)
         self.u, self.v = torch.empty(2, environment.horizon * r, dtype=environment.dtype)
-        self.places, self.after, (self.a, self.b) = np.empty((r, 4), int), np.empty((r, 4), int), np.empty((2, r), int)
+        self.places, self.after, (self.a, self.b) = (
+            np.empty((r, 4), int),
+            np.empty((r, 4), int),
+            np.empty((2, r), int),
+        )
         self.gains, self.edge = np.empty((2, r), self.dtype), np.empty(1, self.dtype)
 
     def play(
@@ -132,25 +174,53 @@ class CompiledMarks:
         known: Levels,
     ) -> Info:
         """The twin of ``Episode.play``."""
-        environment, a, b, places, after = self.environment, self.a, self.b, self.places, self.after
+        environment = self.environment
+        a = self.a
+        b = self.b
+        places = self.places
+        after = self.after
         state = standing.adversary
         assert isinstance(state, Learning), "so are the memories of learners"
-        agent, mind = self.agent, state.mind
-        she, he = (
-            Side(values, counts, known),
-            Side(agent.tables(mind), agent.action_counts(mind), agent.levels(episode.index)),
-        )
-        s, size, horizon = standing.s.numpy().copy(), environment.size, environment.horizon
-        total, tally = np.zeros((3, len(s)), self.dtype), np.zeros((2, len(s)), self.dtype)
+        agent = self.agent
+        mind = state.mind
+        she = Side(values, counts, known)
+        he = Side(agent.tables(mind), agent.action_counts(mind), agent.levels(episode.index))
+        s = standing.s.numpy().copy()
+        size = environment.size
+        horizon = environment.horizon
+        total = np.zeros((3, len(s)), self.dtype)
+        tally = np.zeros((2, len(s)), self.dtype)
         self.u.uniform_(generator=rng.noise)
         self.v.uniform_(generator=rng.attack)
-        u, v, gains = self.u.numpy(), self.v.numpy(), self.gains
+        u = self.u.numpy()
+        v = self.v.numpy()
+        gains = self.gains
         coins.opening()(s, size, places)
         for at in range(horizon):
-            hers, his, last = she.policy(places), he.policy(places), at == horizon - 1
-            coins.moving()(s, size, self.share, hers, his, u, v, at, after, a, b, gains, total, tally, self.edge)
+            hers = she.policy(places)
+            his = he.policy(places)
+            last = at == horizon - 1
+            coins.moving()(
+                s,
+                size,
+                self.share,
+                hers,
+                his,
+                u,
+                v,
+                at,
+                after,
+                a,
+                b,
+                gains,
+                total,
+                tally,
+                self.edge,
+            )
             he.learn(places, after, b, a, gains[1], gains[0], last)
             she.learn(places, after, a, b, gains[0], gains[1], last)
             places, after = after, places
         after_it = environment.reset(len(s), rng.batches)
-        return standing.close(after_it, torch.from_numpy(total), torch.from_numpy(tally / self.dtype(horizon)))
+        return standing.close(
+            after_it, torch.from_numpy(total), torch.from_numpy(tally / self.dtype(horizon))
+        )

@@ -1,6 +1,8 @@
-"""Action values that are linear in a few marks, of every replicate, compiled: what is expected of them, and how they learn.
+"""Compiled action values that are linear in a few marks: expected values and learning.
 
-``places`` [R, n] are the ones among F features, F where there is none; weights w [R, A·B, F].  Twin: ``LinearValues``."""
+All functions work on every replicate.  ``places`` [R, n] are the indices of the ones
+among F features, F for an absent mark; weights w [R, A·B, F].  Twin: ``LinearValues``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from components.maths.compiled.loops import Array
 
 def q_value(w: Array, i: int, cell: int, places: Array, terms: Array) -> float:
     """Q(s, a, b) = Σ w_ab at the marks of s."""
-    features, n = w.shape[2], places.shape[1]
+    features = w.shape[2]
+    n = places.shape[1]
     for m in range(n):
         terms[m] = w[i, cell, places[i, m]] if places[i, m] < features else 0
     return sum_slice(terms, 0, n)
@@ -29,7 +32,11 @@ def row(w: Array, i: int, places: Array, q: Array, terms: Array) -> None:
 
 
 def fill_forecast(counts: Array, counted: bool, believed: Array, i: int, guess: Array) -> None:
-    """p(b) [other] of the other: of counts [R·other] where he is ``counted``, or what is believed of him."""
+    """Forecast p(b) [other] of the other player.
+
+    It comes from the counts [R·other] if that player is ``counted``, otherwise from the
+    beliefs about it.
+    """
     other = believed.shape[1]
     if counted:
         forecast(counts, i * other, other, guess)
@@ -43,13 +50,25 @@ parts = (*thinkers.parts, q_value, row, fill_forecast)
 
 @cache
 def weighing() -> Callable[..., Any]:
-    """ψ(s, ·) [R, own] of a player who counts the other, or believes [R, other] of him."""
+    """Expected values ψ(s, ·) [R, own] of a player.
+
+    The player counts the other player's actions, or has beliefs [R, other] about them.
+    """
 
     def weigh(
-        w: Array, places: Array, counts: Array, counted: bool, believed: Array, psi: Array,
-        q: Array, guess: Array, answer: Array, terms: Array,
-    ) -> None:  # fmt: skip
-        own, other = psi.shape[1], believed.shape[1]
+        w: Array,
+        places: Array,
+        counts: Array,
+        counted: bool,
+        believed: Array,
+        psi: Array,
+        q: Array,
+        guess: Array,
+        answer: Array,
+        terms: Array,
+    ) -> None:
+        own = psi.shape[1]
+        other = believed.shape[1]
         for i in range(len(places)):
             fill_forecast(counts, counted, believed, i, guess)
             row(w, i, places, q, terms)
@@ -67,11 +86,24 @@ def teaching() -> Callable[..., Any]:
     ``rates`` are α and γ.  Twins: ``DecisionMaker.ahead``, ``LinearValues.learn``."""
 
     def teach(
-        w: Array, places: Array, after: Array, counts: Array, counted: bool, believed: Array,
-        a: Array, b: Array, r: Array, rates: Array, on: bool,
-        q: Array, guess: Array, answer: Array, terms: Array,
-    ) -> None:  # fmt: skip
-        features, other = w.shape[2], believed.shape[1]
+        w: Array,
+        places: Array,
+        after: Array,
+        counts: Array,
+        counted: bool,
+        believed: Array,
+        a: Array,
+        b: Array,
+        r: Array,
+        rates: Array,
+        on: bool,
+        q: Array,
+        guess: Array,
+        answer: Array,
+        terms: Array,
+    ) -> None:
+        features = w.shape[2]
+        other = believed.shape[1]
         own = w.shape[1] // other
         for i in range(len(places)):
             target = r[i]
@@ -94,7 +126,7 @@ def teaching() -> Callable[..., Any]:
 
 @cache
 def noticing() -> Callable[..., Any]:
-    """Counts [R·other] of what was done [R].  Twin: ``count`` of fictitious_play."""
+    """Counts [R·other] of the observed actions [R].  Twin: ``count`` of fictitious_play."""
 
     def notice(counts: Array, acts: Array, forget: Array, one: Array) -> None:
         other = len(counts) // len(acts)

@@ -21,13 +21,15 @@ NAMES = "exponential_smoother, fixed_policy and tit_for_tat"
 
 
 class Adversary(NamedTuple):
-    """Who he is, what he remembers (memory that his tensor shares) and numbers of his."""
+    """The kind of an opponent, its memory (shared with its tensor) and its parameters."""
 
     who: int
     p: Array  # [R·B] of a smoother his estimates, of a fixed policy its probabilities
     means: Array  # [R] long: what tit for tat means to do
     smooths: Array  # [2] β and 1 − β, in the type of the estimates
-    odds: Array  # [2] that tit for tat forgives, and that he errs; of a smoother, 1 where the first of equal estimates is taken
+    # [2] that tit for tat forgives, and that he errs; of a smoother, 1 where the first of equal
+    # estimates is taken
+    odds: Array
 
 
 def _of_smoother(opponent: ExponentialSmoother, state: Tensor) -> Adversary:
@@ -55,7 +57,7 @@ _KNOWN: dict[type[Opponent[Any]], Callable[[Any, Tensor], Adversary]] = {
 
 
 def is_compiled(opponent: Opponent[Any]) -> bool:
-    """Whether there is a compiled twin."""
+    """True if the opponent has a compiled twin."""
     return type(opponent) in _KNOWN
 
 
@@ -65,25 +67,31 @@ def adversary(opponent: Opponent[Any], state: Tensor) -> Adversary:
 
 
 def uniforms(opponent: Opponent[Any], state: Tensor) -> Tensor:
-    """Room for the uniform numbers that he draws for a move of all replicates, in their order."""
+    """Buffer for an opponent's uniforms for one move of all replicates, in their order."""
     if isinstance(opponent, TitForTat):
         return torch.empty(2 * len(state), dtype=torch.float64)
-    return torch.empty(state.numel() if isinstance(opponent, ExponentialSmoother) else len(state), dtype=state.dtype)
+    return torch.empty(
+        state.numel() if isinstance(opponent, ExponentialSmoother) else len(state),
+        dtype=state.dtype,
+    )
 
 
 def parts_drawn(opponent: Opponent[Any]) -> int:
-    """Of how many rows of numbers, each of all replicates, those are made."""
+    """Number of rows in the buffer of ``uniforms``; a row has one number per replicate."""
     return 2 if isinstance(opponent, TitForTat) else 1
 
 
-def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Array, edge: Array) -> int:
+def chooses(
+    who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Array, edge: Array
+) -> int:
     """Twins: ``act`` of each of them."""
     if who == FIXED:
         return inverse_cdf(p, i * n, n, u[i], edge)
     if who == TIT_FOR_TAT:
         meant = 0 if u[i] < odds[0] else means[i]
         return 1 - meant if u[len(means) + i] < odds[1] else meant
-    at, place = i * n, 0
+    at = i * n
+    place = 0
     for b in range(1, n):  # of equal estimates the first, or the one with the least number drawn
         equal = (p[at + b] == p[at + place]) & (odds[0] == 0)
         if (p[at + b] < p[at + place]) | (equal & (u[at + b] < u[at + place])):
@@ -92,9 +100,21 @@ def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Ar
 
 
 def observes(
-    who: int, p: Array, n: int, means: Array, smooths: Array, i: int, a: int, shown: Array, at: int, seen: bool
+    who: int,
+    p: Array,
+    n: int,
+    means: Array,
+    smooths: Array,
+    i: int,
+    a: int,
+    shown: Array,
+    at: int,
+    seen: bool,
 ) -> None:
-    """Twins: ``observe`` of each of them; ``shown[at : at + n]`` is what she did to each target."""
+    """Update the opponent's memory.  Twins: ``observe`` of each opponent.
+
+    ``shown[at : at + n]`` is the agent's action towards each target.
+    """
     if who == TIT_FOR_TAT:
         means[i] = a
     elif who == SMOOTHER and seen:

@@ -20,15 +20,41 @@ def weighing(actions: int, noticed: int) -> Callable[..., Any]:
     few = room()
 
     def weigh(
-        q: Array, begins: Array, counts: Array, chances: Array, states: int, s: Array, order: Array, left: Array, policy: Array,
-        ties: int, drawn: bool,
-    ) -> None:  # fmt: skip
-        believed, psi, terms, mixed = few(q), few(q), few(q), few(q)
+        q: Array,
+        begins: Array,
+        counts: Array,
+        chances: Array,
+        states: int,
+        s: Array,
+        order: Array,
+        left: Array,
+        policy: Array,
+        ties: int,
+        drawn: bool,
+    ) -> None:
+        believed = few(q)
+        psi = few(q)
+        terms = few(q)
+        mixed = few(q)
         top = begins[len(begins) - 1]
         for place in range(left[0]):
             i = order[place]
             row = i * states + s[i]
-            foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
+            foresee(
+                q,
+                begins,
+                counts,
+                chances,
+                row,
+                actions,
+                noticed,
+                ties,
+                drawn,
+                believed,
+                psi,
+                terms,
+                mixed,
+            )
             expect(q, top + row * actions * noticed, actions, noticed, believed, psi, terms)
             for a in range(actions):
                 policy[i, a] = psi[a]
@@ -41,28 +67,73 @@ parts = (*thinkers.parts, *opponents.parts)
 
 @cache
 def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
-    """One move, of games of so many actions and threats, of which she tells ``noticed`` apart: numbers that the compiler knows.
+    """One move of games with fixed numbers of actions, threats and distinguished threats.
 
-    The replicates that still play are the first ``left`` [1] of ``order`` [R].  ``foreseen`` [R, noticed] is what she forecasts
-    in s, where it is ``ready``: what she has forecast of s' when she learnt, as long as nothing else is told of the thinkers.
+    The compiler knows these numbers; ``noticed`` is the number of threats that the agent
+    distinguishes.
 
-    ``total`` [3, R] is hers, his, and welfare; ``tally`` [3, R] how often her action was 0, and his, and how many moves there
-    were; ``goes_on``: there is something to come unless it ends the episode.  Twins: ``Episode.play``, ``Game.move``."""
+    The replicates that still play are the first ``left`` [1] of ``order`` [R].
+    ``foreseen`` [R, noticed] is the agent's forecast in s, if it is ``ready``: the forecast
+    of s' from the last update, valid as long as the thinkers receive no other information.
+
+    ``total`` [3, R] is the agent's reward, the opponent's reward, and welfare; ``tally``
+    [3, R] is how often the agent's action was 0, and the opponent's, and the number of
+    moves; ``goes_on``: the value of s' counts unless the move ends the episode.  Twins:
+    ``Episode.play``, ``Game.move``.
+    """
 
     few = room()
 
     def move(
-        q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget_gamma: Array,  # her
-        who: int, p: Array, means: Array, smooths: Array, odds: Array,  # him
-        pays: Array, after: Array, ends: Array, shown: Array, seen: Array,  # the rules
-        s: Array, order: Array, left: Array, foreseen: Array, total: Array, tally: Array,  # where the episode stands
-        u: Array, v: Array, w: Array, policy: Array,  # uniforms of hers, of his and of draws; her policy where it is given
-        ties: int, drawn: bool, given: bool, at_next: bool, bootstraps_ends: bool, goes_on: bool, last_alone: bool,
-        ends_alone: bool, ready: bool,
-    ) -> None:  # fmt: skip
-        k, states, forget, gamma = len(begins), len(ends), forget_gamma[0], forget_gamma[1]
+        # her
+        q: Array,
+        begins: Array,
+        counts: Array,
+        chances: Array,
+        steps: Array,
+        forget_gamma: Array,
+        who: int,
+        p: Array,
+        means: Array,
+        smooths: Array,
+        odds: Array,  # him
+        pays: Array,
+        after: Array,
+        ends: Array,
+        shown: Array,
+        seen: Array,  # the rules
+        # where the episode stands
+        s: Array,
+        order: Array,
+        left: Array,
+        foreseen: Array,
+        total: Array,
+        tally: Array,
+        # uniforms of hers, of his and of draws; her policy where it is given
+        u: Array,
+        v: Array,
+        w: Array,
+        policy: Array,
+        ties: int,
+        drawn: bool,
+        given: bool,
+        at_next: bool,
+        bootstraps_ends: bool,
+        goes_on: bool,
+        last_alone: bool,
+        ends_alone: bool,
+        ready: bool,
+    ) -> None:
+        k = len(begins)
+        states = len(ends)
+        forget = forget_gamma[0]
+        gamma = forget_gamma[1]
         targets = len(shown) // (states * actions)
-        believed, answer, psi, terms, mixed = few(q), few(q), few(q), few(q), few(q)
+        believed = few(q)
+        answer = few(q)
+        psi = few(q)
+        terms = few(q)
+        mixed = few(q)
         going = 0
         for place in range(left[0]):
             i = order[place]
@@ -75,25 +146,94 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                     for c in range(noticed):
                         believed[c] = foreseen[i, c]
                 else:
-                    foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
+                    foresee(
+                        q,
+                        begins,
+                        counts,
+                        chances,
+                        row,
+                        actions,
+                        noticed,
+                        ties,
+                        drawn,
+                        believed,
+                        psi,
+                        terms,
+                        mixed,
+                    )
                 top = begins[k - 1] + row * actions * noticed
-                reply(q, top, actions, noticed, believed, chances, k - 1, ties, drawn, answer, psi, terms, mixed)
+                reply(
+                    q,
+                    top,
+                    actions,
+                    noticed,
+                    believed,
+                    chances,
+                    k - 1,
+                    ties,
+                    drawn,
+                    answer,
+                    psi,
+                    terms,
+                    mixed,
+                )
             a = inverse_cdf(answer, 0, actions, u[i], terms)
             b = chooses(who, p, threats, means, odds, i, v, terms)
             looked = s[i] * actions + a
             cell = looked * threats + b
-            s_next, r_a, r_b = after[cell], pays[0, cell], pays[1, cell]
+            s_next = after[cell]
+            r_a = pays[0, cell]
+            r_b = pays[1, cell]
             done = ends[s_next]
             observes(who, p, threats, means, smooths, i, a, shown, looked * targets, seen[looked])
             then = i * states + s_next
             if done or not ends_alone:
-                at, on = (then if at_next else row), goes_on and (bootstraps_ends or not done)
+                at = then if at_next else row
+                on = goes_on and (bootstraps_ends or not done)
                 learn(
-                    q, begins, counts, chances, steps, forget, gamma, row, then, at, actions, noticed, a,
-                    b if noticed > 1 else 0, r_a, r_b, on, ties, drawn, w, i, believed, answer, psi, terms, mixed,
-                )  # fmt: skip
+                    q,
+                    begins,
+                    counts,
+                    chances,
+                    steps,
+                    forget,
+                    gamma,
+                    row,
+                    then,
+                    at,
+                    actions,
+                    noticed,
+                    a,
+                    b if noticed > 1 else 0,
+                    r_a,
+                    r_b,
+                    on,
+                    ties,
+                    drawn,
+                    w,
+                    i,
+                    believed,
+                    answer,
+                    psi,
+                    terms,
+                    mixed,
+                )
             elif not given:
-                foresee(q, begins, counts, chances, then, actions, noticed, ties, drawn, believed, psi, terms, mixed)
+                foresee(
+                    q,
+                    begins,
+                    counts,
+                    chances,
+                    then,
+                    actions,
+                    noticed,
+                    ties,
+                    drawn,
+                    believed,
+                    psi,
+                    terms,
+                    mixed,
+                )
             for c in range(noticed):
                 foreseen[i, c] = believed[c]
             first = last_alone or tally[2, i] == 0
@@ -118,20 +258,55 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
 
 @cache
 def walking(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
-    """All moves of an episode that may end before its horizon, from streams of their own; arguments as those of a move, and
-    ``one`` [R] is room."""
+    """All moves of an episode that may end before its horizon, from their own streams.
+
+    The arguments are the ones of a move; ``one`` [R] is a buffer.
+    """
     move = _one(actions, threats, noticed)
 
     def walk(
-        horizon: int, noise: Array, attack: Array, rows: int,
-        q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget_gamma: Array,
-        who: int, p: Array, means: Array, smooths: Array, odds: Array,
-        pays: Array, after: Array, ends: Array, shown: Array, seen: Array,
-        s: Array, order: Array, left: Array, foreseen: Array, total: Array, tally: Array, u: Array, v: Array, w: Array,
-        one: Array, policy: Array, ties: int, drawn: bool, at_next: bool, bootstraps_ends: bool, bootstraps_horizon: bool,
-        last_alone: bool, ends_alone: bool, kept: bool,
-    ) -> None:  # fmt: skip
-        per, levels = len(v) // (rows * len(order)), len(begins) if drawn else 0
+        horizon: int,
+        noise: Array,
+        attack: Array,
+        rows: int,
+        q: Array,
+        begins: Array,
+        counts: Array,
+        chances: Array,
+        steps: Array,
+        forget_gamma: Array,
+        who: int,
+        p: Array,
+        means: Array,
+        smooths: Array,
+        odds: Array,
+        pays: Array,
+        after: Array,
+        ends: Array,
+        shown: Array,
+        seen: Array,
+        s: Array,
+        order: Array,
+        left: Array,
+        foreseen: Array,
+        total: Array,
+        tally: Array,
+        u: Array,
+        v: Array,
+        w: Array,
+        one: Array,
+        policy: Array,
+        ties: int,
+        drawn: bool,
+        at_next: bool,
+        bootstraps_ends: bool,
+        bootstraps_horizon: bool,
+        last_alone: bool,
+        ends_alone: bool,
+        kept: bool,
+    ) -> None:
+        per = len(v) // (rows * len(order))
+        levels = len(begins) if drawn else 0
         for at in range(horizon):
             draw(noise, 1, 1, order, left, u)
             draw(attack, rows, per, order, left, v)
@@ -139,12 +314,45 @@ def walking(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                 draw(noise, 1, 1, order, left, one)
                 for place in range(left[0]):
                     w[level, order[place]] = one[order[place]]
-            goes_on, ready = bootstraps_horizon | (at < horizon - 1), kept & (at > 0)
+            goes_on = bootstraps_horizon | (at < horizon - 1)
+            ready = kept & (at > 0)
             move(
-                q, begins, counts, chances, steps, forget_gamma, who, p, means, smooths, odds, pays, after, ends, shown, seen,
-                s, order, left, foreseen, total, tally, u, v, w, policy, ties, drawn, False, at_next, bootstraps_ends,
-                goes_on, last_alone, ends_alone, ready,
-            )  # fmt: skip
+                q,
+                begins,
+                counts,
+                chances,
+                steps,
+                forget_gamma,
+                who,
+                p,
+                means,
+                smooths,
+                odds,
+                pays,
+                after,
+                ends,
+                shown,
+                seen,
+                s,
+                order,
+                left,
+                foreseen,
+                total,
+                tally,
+                u,
+                v,
+                w,
+                policy,
+                ties,
+                drawn,
+                False,
+                at_next,
+                bootstraps_ends,
+                goes_on,
+                last_alone,
+                ends_alone,
+                ready,
+            )
             if left[0] == 0:
                 break
 

@@ -12,7 +12,7 @@ from components.problems.table_environment import TableEnvironment
 
 
 class Rules(NamedTuple):
-    """Of each cell, (s·A + a)·B + b."""
+    """Rules of each cell, (s·A + a)·B + b."""
 
     pays: Array  # [3, S·A·B] hers, his, welfare
     after: Array  # [S·A·B] long: s'
@@ -22,14 +22,18 @@ class Rules(NamedTuple):
 
 
 def rules(environment: TableEnvironment) -> Rules:
-    """What ``step``, ``shown`` and ``Game.welfare`` say of every cell, bit by bit."""
+    """Results of ``step``, ``shown`` and ``Game.welfare`` for every cell, bitwise identical."""
     S, A, B = environment.reward_a.shape
     cells = torch.arange(S * A * B, device=environment.device)
-    s, a, b = cells // (A * B), cells // B % A, cells % B
+    s = cells // (A * B)
+    a = cells // B % A
+    b = cells % B
     outcome = environment.step(s, a, b.unsqueeze(1), torch.Generator())
     rows = torch.arange(S * A, device=environment.device)
     weights, seen = environment.observe(rows // A, rows % A)
     ends = torch.zeros(S, dtype=torch.bool) if environment.ends is None else environment.ends
     seen = torch.ones(S * A, dtype=torch.bool) if seen is None else seen
     pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], Game.welfare(outcome)])
-    return Rules(pays.numpy(), outcome.s_next.numpy(), ends.numpy(), weights.flatten().numpy(), seen.numpy())
+    return Rules(
+        pays.numpy(), outcome.s_next.numpy(), ends.numpy(), weights.flatten().numpy(), seen.numpy()
+    )

@@ -1,4 +1,4 @@
-"""A game whose episodes are played by compiled loops, on the tensors of an ordinary state."""
+"""Games with episodes played by compiled loops, on the tensors of an ordinary state."""
 
 from __future__ import annotations
 
@@ -28,21 +28,26 @@ from components.trouble import Misfit
 
 
 def fitting(game: Game, where: str, few: int = FEW) -> None:
-    """Whether a game of at most so many actions a player can be played so.
+    """Check that compiled loops can play a game of at most ``few`` actions per player.
 
     Raises:
         Misfit: the game or the opponent has no compiled twin.
     """
-    environment, players = game.environment, game.opponents()
+    environment = game.environment
+    players = game.opponents()
     if not isinstance(environment, TableEnvironment) or len(environment.n_threats) > 1:
         raise Misfit(
             f"{where}: plays games in tables with one opponent, dataset={game.name} is none; engine=tensors does"
         )
     if len(players) > 1 or not opponents.is_compiled(players[0]):
         told = ", ".join(player.name for player in players)
-        raise Misfit(f"{where}: plays against one of {opponents.NAMES}, here attacker={told}; engine=tensors plays all")
+        raise Misfit(
+            f"{where}: plays against one of {opponents.NAMES}, here attacker={told}; engine=tensors plays all"
+        )
     if max(environment.n_actions, *environment.n_threats) > few:
-        raise Misfit(f"{where}: plays games of at most {few} actions a player; engine=tensors plays all")
+        raise Misfit(
+            f"{where}: plays games of at most {few} actions a player; engine=tensors plays all"
+        )
     if environment.ends is not None and environment.continuing:
         raise Misfit(
             f"{where}: an episode that ends must begin anew, in dataset={game.name} it goes on; engine=tensors plays it"
@@ -51,18 +56,24 @@ def fitting(game: Game, where: str, few: int = FEW) -> None:
 
 @dataclass
 class CompiledTable:
-    """What is prepared once: tables behind each other, rules as arrays, room for uniforms, and where an episode stands."""
+    """Data prepared once: contiguous tables, rules as arrays, buffers, and episode position.
+
+    The buffers hold uniform numbers.
+    """
 
     game: Game
     tables: list[QFunction]  # Q_1 … Q_k, hers the last
 
     def __post_init__(self) -> None:
-        environment, replicates = self.game.environment, self.game.replicates
+        environment = self.game.environment
+        replicates = self.game.replicates
         assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         self.opponent = self.game.opponents()[0]
         self.parts = opponents.parts_drawn(self.opponent)
         self.whole, places = behind_each_other(self.tables)
-        self.begins, self.own, noticed = places[:, 0].copy(), places[:, 1], int(places[-1, 2])
+        self.begins = places[:, 0].copy()
+        self.own = places[:, 1]
+        noticed = int(places[-1, 2])
         self.move = moving(environment.n_actions, environment.n_threats[0], noticed)
         self.walk = walking(environment.n_actions, environment.n_threats[0], noticed)
         self.weigh = weighing(environment.n_actions, noticed)
@@ -71,14 +82,19 @@ class CompiledTable:
         self.ones = torch.ones(replicates * self.game.n_states, dtype=environment.dtype).numpy()
         self.u = torch.empty(replicates, dtype=environment.dtype)
         self.policy = torch.zeros(replicates, environment.n_actions, dtype=environment.dtype)
-        self.s, self.left = np.empty(replicates, np.int64), np.empty(1, np.int64)
-        self.order, self.all = np.empty(replicates, np.int64), np.arange(replicates)
+        self.s = np.empty(replicates, np.int64)
+        self.left = np.empty(1, np.int64)
+        self.order = np.empty(replicates, np.int64)
+        self.all = np.arange(replicates)
         self.foreseen = np.empty((replicates, noticed), self.dtype)
-        self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)  # one of level 1 draws nothing
+        # one of level 1 draws nothing
+        self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)
         self.tally = np.empty((3, replicates), self.dtype)
         self.one = np.empty(replicates, self.dtype)
         self.drawn = self.w.numpy(), self.policy.numpy()
-        self.sparse = environment.ends is not None and environment.dtype == torch.float64 and streams_known()
+        self.sparse = (
+            environment.ends is not None and environment.dtype == torch.float64 and streams_known()
+        )
         self.changing = environment if isinstance(environment, Changing) else None
         self._rules: dict[int, tuple[object, Rules]] = {}
         self._known: tuple[Levels, tuple[Array, Array, Array]] | None = None
@@ -89,60 +105,135 @@ class CompiledTable:
         environment = self.game.environment if self.changing is None else self.changing.at(episode)
         assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         if id(environment) not in self._rules:
-            self._rules[id(environment)] = environment, rules(environment)  # held, so that its number stays its own
+            # held, so that its number stays its own
+            self._rules[id(environment)] = environment, rules(environment)
         return self._rules[id(environment)][1]
 
     def _numbers(self, known: Levels) -> tuple[Array, Array, Array]:
-        """Chances, steps, and λ with γ, in the type of the tables; most episodes have those of the one before."""
+        """Probabilities, steps, and λ with γ, in the dtype of the tables.
+
+        Most episodes reuse the values of the previous episode.
+        """
         if self._known is None or self._known[0] != known:
             numbers = known.chances(self.own, self.dtype), known.steps(self.dtype)
-            self._known = known, (*numbers, np.array([known.forget, known.gamma]).astype(self.dtype))
+            self._known = (
+                known,
+                (*numbers, np.array([known.forget, known.gamma]).astype(self.dtype)),
+            )
             self._stood = None
         return self._known[1]
 
     def _he(self, memory: Tensor) -> tuple[Adversary, Tensor]:
-        """The opponent, and room for what he draws; a memory that stays where it was is looked at once."""
+        """The opponent, and a buffer for its draws; a memory at an unchanged place is read once."""
         if self._seen is None or self._seen[0] is not memory:
-            self._seen = memory, opponents.adversary(self.opponent, memory), opponents.uniforms(self.opponent, memory)
+            self._seen = (
+                memory,
+                opponents.adversary(self.opponent, memory),
+                opponents.uniforms(self.opponent, memory),
+            )
         return self._seen[1:]
 
     def play(
-        self, episode: Episode, standing: Standing, rng: Rng, values: list[QFunction], counts: Tensor | None, known: Levels
-    ) -> Info:  # fmt: skip
+        self,
+        episode: Episode,
+        standing: Standing,
+        rng: Rng,
+        values: list[QFunction],
+        counts: Tensor | None,
+        known: Levels,
+    ) -> Info:
         """The twin of ``Episode.play``; ``values`` are ``tables``."""
         game, environment, s, (w, policy) = self.game, self.game.environment, self.s, self.drawn
-        assert isinstance(standing.adversary, Tensor), "so are the memories of all opponents who have a twin"
+        assert isinstance(standing.adversary, Tensor), (
+            "so are the memories of all opponents who have a twin"
+        )
         he, draws = self._he(standing.adversary)
         chances, steps, forget_gamma = self._numbers(known)
         her = self.q, self.begins, self.ones if counts is None else counts.view(-1).numpy(), chances
-        told, temperature, continuing = self._rules_of(episode.index), known.temperatures[-1], environment.continuing
+        told = self._rules_of(episode.index)
+        temperature = known.temperatures[-1]
+        continuing = environment.continuing
         s[:], self.order[:], self.left[0] = standing.s.numpy(), self.all, len(s)
         total = np.empty((3, len(s)), self.dtype)
         self.tally.fill(0)
-        given, ends_alone, last_alone = temperature is not None, game.learns_from == "ends", game.counts == "last_move"
+        given = temperature is not None
+        ends_alone = game.learns_from == "ends"
+        last_alone = game.counts == "last_move"
         kept = known.at_next or len(self.tables) == 1
         ready = kept and continuing and self._stood is standing
-        order, left, few = self.order, self.left, self.w[1:] if known.drawn else ()
-        noise, attack = Stream(rng.noise, self.sparse), Stream(rng.attack, self.sparse)
+        order = self.order
+        left = self.left
+        few = self.w[1:] if known.drawn else ()
+        noise = Stream(rng.noise, self.sparse)
+        attack = Stream(rng.attack, self.sparse)
         walks = self.sparse and not given
         if walks:
             self.walk(
-                environment.horizon, noise.words, attack.words, self.parts, *her, steps, forget_gamma, *he, *told, s, order,
-                left, self.foreseen, total, self.tally, self.u.numpy(), draws.numpy(), w, self.one, policy, known.ties,
-                known.drawn, known.at_next, known.bootstraps_ends, known.bootstraps_horizon, last_alone, ends_alone, kept,
-            )  # fmt: skip
+                environment.horizon,
+                noise.words,
+                attack.words,
+                self.parts,
+                *her,
+                steps,
+                forget_gamma,
+                *he,
+                *told,
+                s,
+                order,
+                left,
+                self.foreseen,
+                total,
+                self.tally,
+                self.u.numpy(),
+                draws.numpy(),
+                w,
+                self.one,
+                policy,
+                known.ties,
+                known.drawn,
+                known.at_next,
+                known.bootstraps_ends,
+                known.bootstraps_horizon,
+                last_alone,
+                ends_alone,
+                kept,
+            )
         for to_come in () if walks else range(environment.horizon - 1, -1, -1):
-            u, v = noise.fill(self.u, 1, order, left), attack.fill(draws, self.parts, order, left)
+            u = noise.fill(self.u, 1, order, left)
+            v = attack.fill(draws, self.parts, order, left)
             for level in few:
                 noise.fill(level, 1, order, left)
             if temperature is not None:
-                self.weigh(*her, len(told.ends), s, order, left, self.drawn[1], known.ties, known.drawn)
+                self.weigh(
+                    *her, len(told.ends), s, order, left, self.drawn[1], known.ties, known.drawn
+                )
                 policy = torch.softmax(self.policy / temperature, -1).numpy()
             self.move(
-                *her, steps, forget_gamma, *he, *told, s, order, left, self.foreseen, total, self.tally, u, v, w, policy,
-                known.ties, known.drawn, given, known.at_next, known.bootstraps_ends,
-                known.bootstraps_horizon or to_come > 0 or continuing, last_alone, ends_alone, ready,
-            )  # fmt: skip
+                *her,
+                steps,
+                forget_gamma,
+                *he,
+                *told,
+                s,
+                order,
+                left,
+                self.foreseen,
+                total,
+                self.tally,
+                u,
+                v,
+                w,
+                policy,
+                known.ties,
+                known.drawn,
+                given,
+                known.at_next,
+                known.bootstraps_ends,
+                known.bootstraps_horizon or to_come > 0 or continuing,
+                last_alone,
+                ends_alone,
+                ready,
+            )
             ready = kept
             if to_come and not left[0]:
                 break
@@ -153,7 +244,8 @@ class CompiledTable:
 
     def _close(self, standing: Standing, rng: Rng, total: Tensor) -> Info:
         """The twin of the end of ``Episode.play``."""
-        environment, tally = self.game.environment, self.tally
+        environment = self.game.environment
+        tally = self.tally
         ended = torch.from_numpy(self.s.copy()) if environment.continuing else None
         after = environment.reset(self.game.replicates, rng.batches) if ended is None else ended
         return standing.close(after, total, torch.from_numpy(tally[:2] / tally[2]))

@@ -1,7 +1,10 @@
-"""The hierarchy of Algorithm 4.1 for one replicate at a time, compiled: thinkers of levels 1 … k, of whom the last is she.
+"""Compiled hierarchy of Algorithm 4.1, one replicate at a time: thinkers of levels 1 … k.
 
-FPQ-learning is level 1, and Q-learning level 1 against an opponent who has one action, of whom there is nothing to forecast.
-Tables lie behind each other in one array: arrays in tuples would be counted at every look, which takes most of the time."""
+The agent is the last thinker.  FPQ-learning is level 1; Q-learning is level 1 against
+an opponent with one action, for which there is nothing to forecast.  The tables are
+contiguous in one array: arrays in tuples would be reference-counted at every access,
+which takes most of the time.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,27 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.inference.games.compiled.arithmetic import FEW, fma, inverse_cdf, lerp, sum_slice, weight
+from components.inference.games.compiled.arithmetic import (
+    FEW,
+    fma,
+    inverse_cdf,
+    lerp,
+    sum_slice,
+    weight,
+)
 from components.maths.compiled.loops import Array
 from components.models.games.q_table import Table
 from components.trouble import Misfit
 
 
 def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
-    """One tensor of which the tables' own are views from now on, and where each begins, own and other actions [k, 3].
+    """Move all tables into one contiguous tensor and return it with each table's place [k, 3].
+
+    The tables become views of this tensor.  A place is the offset of a table, and its
+    numbers of own and other actions.
 
     Raises:
-        Misfit: action values are kept in something else.
+        Misfit: action values are not kept in tables.
     """
     tables = [q for q in values if isinstance(q, Table)]
     if len(tables) < len(values):
@@ -31,9 +44,11 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
             "engine=tensors takes all"
         )
     whole = torch.cat([table.values.flatten() for table in tables])
-    places, begin = [], 0
+    places = []
+    begin = 0
     for table in tables:
-        shape, size = table.values.shape, table.values.numel()
+        shape = table.values.shape
+        size = table.values.numel()
         table.values = whole[begin : begin + size].view(shape)
         places.append((begin, shape[2], shape[3]))
         begin += size
@@ -44,7 +59,7 @@ SHARED, FIRST, LAST = range(3)  # equally good actions, as ``Ties`` of component
 
 
 class Levels(NamedTuple):
-    """What is fixed of the thinkers while an episode lasts, an entry for each level."""
+    """Settings of the thinkers that are fixed during an episode, one entry per level."""
 
     alphas: tuple[float, ...]
     epsilons: tuple[float, ...]
@@ -54,14 +69,20 @@ class Levels(NamedTuple):
     at_next: bool  # whether targets forecast at s', or at s
     bootstraps_ends: bool
     bootstraps_horizon: bool
-    ties: int = SHARED  # whether equally good actions share, or the first or the last of them is taken
-    drawn: bool = False  # whether players above level 1 answer one draw of what they forecast, or all of it
+    # whether equally good actions share, or the first or the last of them is taken
+    ties: int = SHARED
+    # whether players above level 1 answer one draw of what they forecast, or all of it
+    drawn: bool = False
 
     def chances(self, own: Array, dtype: type[np.floating]) -> Array:
-        """Of the ε-greedy policies: what exploring gives every action, then what each of n equally good ones has beyond that
-        [k, 1 + FEW].
+        """Action probabilities of the ε-greedy policies [k, 1 + FEW].
 
-        Twin: ``probabilities`` of components.maths.policies; torch divides a number by a tensor by its reciprocal."""
+        First the probability that exploration gives to every action, then the additional
+        probability of each of n equally good actions.
+
+        Twin: ``probabilities`` of components.maths.policies; torch divides a number by a tensor
+        through its reciprocal.
+        """
         chances = np.empty((len(self.epsilons), 1 + FEW), dtype)
         for j, epsilon in enumerate(self.epsilons):
             chances[j, 0] = epsilon / own[j]
@@ -69,13 +90,13 @@ class Levels(NamedTuple):
         return chances
 
     def steps(self, dtype: type[np.floating]) -> Array:
-        """Of ``lerp``, by the learning rates [k]."""
+        """Weights of ``lerp`` from the learning rates [k]."""
         return np.array([weight(alpha, dtype) for alpha in self.alphas])
 
 
 @runtime_checkable
 class Thinking(Protocol):
-    """A player whose episodes may be played by compiled loops, on either side."""
+    """A player with episodes that compiled loops may play, on either side."""
 
     def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
 
@@ -104,7 +125,9 @@ def count(counts: Array, at: int, n: int, seen: int, forget: float, one: Array) 
         counts[at + b] = fma(counts[at + b], forget, one[0])
 
 
-def expect(q: Array, at: int, own: int, other: int, believed: Array, psi: Array, terms: Array) -> None:
+def expect(
+    q: Array, at: int, own: int, other: int, believed: Array, psi: Array, terms: Array
+) -> None:
     """Twin: ``expected_values`` of fictitious_play, ψ(s, a) = Σ_b Q(s, a, b) p(b|s)."""
     for a in range(own):
         for b in range(other):
@@ -117,8 +140,10 @@ def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Ar
     highest = psi[0]
     for a in range(1, n):
         highest = max(highest, psi[a])
-    equals, place = 0, 0
-    for a in range(n):  # counted without a branch: which is the highest is nothing that a processor could guess
+    equals = 0
+    place = 0
+    # counted without a branch: which is the highest is nothing that a processor could guess
+    for a in range(n):
         equals += psi[a] == highest
     if ties != SHARED:
         equals = 1
@@ -127,15 +152,27 @@ def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Ar
                 place = a
                 if ties == FIRST:
                     break
-    rest, best = chances[level, 0], chances[level, 0] + chances[level, equals]
+    rest = chances[level, 0]
+    best = chances[level, 0] + chances[level, equals]
     for a in range(n):
         answer[a] = best if (psi[a] == highest if ties == SHARED else a == place) else rest
 
 
 def reply(
-    q: Array, at: int, own: int, other: int, believed: Array, chances: Array, level: int, ties: int, drawn: bool,
-    answer: Array, psi: Array, terms: Array, mixed: Array,
-) -> None:  # fmt: skip
+    q: Array,
+    at: int,
+    own: int,
+    other: int,
+    believed: Array,
+    chances: Array,
+    level: int,
+    ties: int,
+    drawn: bool,
+    answer: Array,
+    psi: Array,
+    terms: Array,
+    mixed: Array,
+) -> None:
     """The policy of a player of ``own`` actions, who answers the forecast or draws of it; ``answer`` may be ``believed``.
 
     Twin: ``LevelK._policy``."""
@@ -157,11 +194,26 @@ def reply(
 
 
 def foresee(
-    q: Array, begins: Array, counts: Array, chances: Array, row: int, own: int, other: int, ties: int, drawn: bool,
-    believed: Array, psi: Array, terms: Array, mixed: Array,
-) -> None:  # fmt: skip
-    """p(b|s) of a row, i·S + s, for her ``own`` actions against ``other`` ones.  Twin: ``LevelK.foresee``."""
-    k, cells = len(begins), own * other
+    q: Array,
+    begins: Array,
+    counts: Array,
+    chances: Array,
+    row: int,
+    own: int,
+    other: int,
+    ties: int,
+    drawn: bool,
+    believed: Array,
+    psi: Array,
+    terms: Array,
+    mixed: Array,
+) -> None:
+    """Forecast p(b|s) of a row, i·S + s, for ``own`` actions against ``other`` ones.
+
+    The actions ``own`` belong to the agent.  Twin: ``LevelK.foresee``.
+    """
+    k = len(begins)
+    cells = own * other
     if k % 2 == 1:
         forecast(counts, row * other, other, believed)
     else:
@@ -169,21 +221,63 @@ def foresee(
     for j in range(k - 1):
         if (k - 1 - j) % 2 == 0:  # she, as he would model her
             reply(
-                q, begins[j] + row * cells, own, other, believed, chances, j, ties, drawn, believed, psi, terms, mixed
+                q,
+                begins[j] + row * cells,
+                own,
+                other,
+                believed,
+                chances,
+                j,
+                ties,
+                drawn,
+                believed,
+                psi,
+                terms,
+                mixed,
             )
         else:
             reply(
-                q, begins[j] + row * cells, other, own, believed, chances, j, ties, drawn, believed, psi, terms, mixed
+                q,
+                begins[j] + row * cells,
+                other,
+                own,
+                believed,
+                chances,
+                j,
+                ties,
+                drawn,
+                believed,
+                psi,
+                terms,
+                mixed,
             )
 
 
 def update(
-    q: Array, begin: int, row: int, after: int, own: int, other: int, a: int, b: int, r: float, gamma: float, on: bool,
-    step: float, drawn: bool, w: float, believed: Array, psi: Array, terms: Array,
-) -> None:  # fmt: skip
-    """One table of a player with ``own`` actions, whose target takes the forecast or a draw of it, by the uniform number w.
+    q: Array,
+    begin: int,
+    row: int,
+    after: int,
+    own: int,
+    other: int,
+    a: int,
+    b: int,
+    r: float,
+    gamma: float,
+    on: bool,
+    step: float,
+    drawn: bool,
+    w: float,
+    believed: Array,
+    psi: Array,
+    terms: Array,
+) -> None:
+    """Update one table of a player with ``own`` actions.
 
-    Twins: ``LevelK._value``, ``DecisionMaker.ahead`` and ``Table.learn``."""
+    Its target uses the forecast, or a draw from it by the uniform number w.
+
+    Twins: ``LevelK._value``, ``DecisionMaker.ahead`` and ``Table.learn``.
+    """
     then = begin + after * own * other
     if drawn:
         o = inverse_cdf(believed, 0, other, w, terms)
@@ -199,16 +293,43 @@ def update(
 
 
 def learn(
-    q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget: float, gamma: float, row: int, after: int,
-    at: int, own: int, other: int, a: int, b: int, r_a: float, r_b: float, on: bool, ties: int, drawn: bool, w: Array, i: int,
-    believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,
-) -> None:  # fmt: skip
-    """A move of hers and of his from a row to the one ``after``, from which there is something to come (``on``) or nothing;
-    forecasts are made ``at`` one of them, the last of which is left in ``believed``; ``w`` [k, R] are uniform numbers for the
-    draws of each level, of replicate i.
+    q: Array,
+    begins: Array,
+    counts: Array,
+    chances: Array,
+    steps: Array,
+    forget: float,
+    gamma: float,
+    row: int,
+    after: int,
+    at: int,
+    own: int,
+    other: int,
+    a: int,
+    b: int,
+    r_a: float,
+    r_b: float,
+    on: bool,
+    ties: int,
+    drawn: bool,
+    w: Array,
+    i: int,
+    believed: Array,
+    answer: Array,
+    psi: Array,
+    terms: Array,
+    mixed: Array,
+) -> None:
+    """Learn from one move of both players, from a row to the row ``after``.
 
-    Twin: ``LevelK.learn``."""
-    k, cells = len(begins), own * other
+    ``on`` is true if the target includes the value of ``after``.  Forecasts are made ``at``
+    one of the two rows; the last of them is left in ``believed``; ``w`` [k, R] are uniform
+    numbers for the draws of each level, of replicate i.
+
+    Twin: ``LevelK.learn``.
+    """
+    k = len(begins)
+    cells = own * other
     if k % 2 == 1:
         count(counts, row * other, other, b, forget, terms)
         forecast(counts, after * other, other, believed)
@@ -230,24 +351,97 @@ def learn(
     ):  # Algorithm 4.1, line 2, and line 3: what the next level expects, from the table just updated
         if (k - 1 - j) % 2 == 0:
             update(
-                q, begins[j], row, after, own, other, a, b, r_a, gamma, on, steps[j], drawn and j > 0, w[j, i], believed, psi,
+                q,
+                begins[j],
+                row,
+                after,
+                own,
+                other,
+                a,
+                b,
+                r_a,
+                gamma,
+                on,
+                steps[j],
+                drawn and j > 0,
+                w[j, i],
+                believed,
+                psi,
                 terms,
-            )  # fmt: skip
-            reply(q, begins[j] + at * cells, own, other, answer, chances, j, ties, drawn, answer, psi, terms, mixed)
+            )
+            reply(
+                q,
+                begins[j] + at * cells,
+                own,
+                other,
+                answer,
+                chances,
+                j,
+                ties,
+                drawn,
+                answer,
+                psi,
+                terms,
+                mixed,
+            )
             for c in range(own):
                 believed[c] = answer[c]
         else:
             update(
-                q, begins[j], row, after, other, own, b, a, r_b, gamma, on, steps[j], drawn and j > 0, w[j, i], believed, psi,
+                q,
+                begins[j],
+                row,
+                after,
+                other,
+                own,
+                b,
+                a,
+                r_b,
+                gamma,
+                on,
+                steps[j],
+                drawn and j > 0,
+                w[j, i],
+                believed,
+                psi,
                 terms,
-            )  # fmt: skip
-            reply(q, begins[j] + at * cells, other, own, answer, chances, j, ties, drawn, answer, psi, terms, mixed)
+            )
+            reply(
+                q,
+                begins[j] + at * cells,
+                other,
+                own,
+                answer,
+                chances,
+                j,
+                ties,
+                drawn,
+                answer,
+                psi,
+                terms,
+                mixed,
+            )
             for c in range(other):
                 believed[c] = answer[c]
     update(  # line 4
-        q, begins[k - 1], row, after, own, other, a, b, r_a, gamma, on, steps[k - 1], drawn and k > 1, w[k - 1, i], believed,
-        psi, terms,
-    )  # fmt: skip
+        q,
+        begins[k - 1],
+        row,
+        after,
+        own,
+        other,
+        a,
+        b,
+        r_a,
+        gamma,
+        on,
+        steps[k - 1],
+        drawn and k > 1,
+        w[k - 1, i],
+        believed,
+        psi,
+        terms,
+    )
 
 
 parts = (forecast, count, expect, greedy, reply, foresee, update, learn)

@@ -15,8 +15,11 @@ from torch import Tensor
 from components.inference.games.compiled.arithmetic import loop
 from components.maths.compiled.loops import Array
 
-N, AHEAD = 624, 397  # of the Mersenne twister, MT19937
-BEGIN = 3  # where its words begin in what a generator tells of its state, 64 bits each; before them what is left, and the next
+N = 624
+AHEAD = 397  # of the Mersenne twister, MT19937
+# where its words begin in what a generator tells of its state, 64 bits each; before them what is
+# left, and the next
+BEGIN = 3
 SIZE = 5056  # bytes of that state
 
 
@@ -43,9 +46,13 @@ def temper(y: np.uint64) -> np.uint64:
 
 
 def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Array) -> None:
-    """Of ``parts`` × R × ``per`` numbers in a row, those of the first ``left`` [1] replicates of ``order``, which rises.
+    """Uniforms of the first ``left`` [1] replicates of ``order``, which is increasing.
 
-    Twin: ``Tensor.uniform_`` in float64: 53 bits of two words, of which the first is the higher."""
+    They are taken from ``parts`` × R × ``per`` consecutive numbers.
+
+    Twin: ``Tensor.uniform_`` in float64: 53 bits of two words, the first word being the
+    high one.
+    """
     replicates = len(order)
     at = N + 1 - np.int64(words[1] & np.uint64(0xFFFFFFFF))  # the place of the next word
     begin = 0  # words of the blocks behind, from where this draw began
@@ -75,7 +82,7 @@ parts = (mixed, next_words, temper, draw)
 
 @cache
 def drawing() -> Callable[..., Any]:
-    """``draw`` alone."""
+    """Compiled loop of ``draw`` on its own."""
     return loop(draw, parts[:-1])
 
 
@@ -83,8 +90,11 @@ class Stream:
     """A stream for an episode; where it is ``sparse``, in full only once the episode is over (``close``)."""
 
     def __init__(self, generator: torch.Generator, sparse: bool):
-        self.generator, self.state = generator, generator.get_state() if sparse else None
-        self.words: Array = np.empty(0, np.uint64) if self.state is None else self.state.numpy().view(np.uint64)
+        self.generator = generator
+        self.state = generator.get_state() if sparse else None
+        self.words: Array = (
+            np.empty(0, np.uint64) if self.state is None else self.state.numpy().view(np.uint64)
+        )
 
     def fill(self, room: Tensor, parts: int, order: Array, left: Array) -> Array:
         """The next numbers: all of them, or as ``drawing``."""
@@ -102,8 +112,10 @@ class Stream:
 
 @cache
 def streams_known() -> bool:
-    """Whether this PyTorch's streams are these: their numbers, and where they then stand."""
-    generator, order, room = torch.Generator().manual_seed(5), np.arange(500), torch.empty(1500, dtype=torch.float64)
+    """True if this PyTorch has these streams: the same numbers and generator states."""
+    generator = torch.Generator().manual_seed(5)
+    order = np.arange(500)
+    room = torch.empty(1500, dtype=torch.float64)
     if len(generator.get_state()) != SIZE:
         return False
     for _ in range(3):

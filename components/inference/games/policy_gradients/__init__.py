@@ -1,1 +1,1 @@
-"""Players whose logits follow the gradient of what they get."""
+"""Players with logits that follow the gradient of their rewards."""

@@ -1,4 +1,4 @@
-"""Learning with opponent-learning awareness: she ascends what she will get once he has learnt from her policy."""
+"""Opponent-learning awareness: ascent of the value after the opponent's learning step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEAST = 1e-12  # the smallest probability that has a logit
 
 @dataclass
 class Shaping:
-    """Her logits, and what she takes his policy for."""
+    """The agent's logits, and its estimate of the opponent's policy."""
 
     theta: Tensor  # θ_A [R, S, A]
     theirs: Tensor  # π_B [R, S, B]
@@ -42,23 +42,29 @@ class Shaping:
 
 @register("inference", "opponent_shaping")
 class OpponentShaping(Player[Shaping]):
-    """LOLA on exact values of a repeated game: she ascends her value after a step that he is expected to take.
+    """LOLA on exact values of a repeated game: ascent after the opponent's expected step.
 
-        θ_A ← θ_A + lr ∇_{θ_A} V_A(θ_A, θ_B + η ∇_{θ_B} V_B(θ_A, θ_B)),   V = p₀ᵀ (I − γP)⁻¹ r
+        θ_A ← θ_A + lr ∇_{θ_A} V_A(θ_A, θ_B + η ∇_{θ_B} V_B(θ_A, θ_B))
+        V = p₀ᵀ (I − γP)⁻¹ r
 
-    after every ``every`` rounds.  η is ``lookahead``, and 0 makes her a naive learner; the gradient goes through all of his
-    step (``form=full``), or is as the paper has it (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A
-    policy is softmax(θ(s)), S logits for each action, S = A·B + 1 with the memory of a round; V is the discounted value from
-    where the first episode begins.  She knows his policy before each round (``opponent=known``, of one who tells it: learner,
-    fixed_policy), or counts his moves in each state, p_B = α/Σα with α := λα, α_b := α_b + 1 (estimated).  θ_A ~
-    N(0, ``init_sd``²), [R, S, A].  Values that are shown are Q_A(s, a) = E_b[r + γ V_A(s')]; the score ``belief/value`` is
+    after every ``every`` rounds.  η is ``lookahead``; with 0 the agent is a naive learner.
+    The gradient goes through all of the opponent's step (``form=full``), or is the one of
+    the paper (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A
+    policy is softmax(θ(s)), with S logits for each action, S = A·B + 1 for a memory of one
+    round; V is the discounted value from the state in which the first episode begins.  The
+    agent knows the opponent's policy before each round (``opponent=known``, for an opponent
+    that reveals it: learner, fixed_policy), or counts its moves in each state, p_B = α/Σα
+    with α := λα, α_b := α_b + 1 (estimated).  θ_A ~ N(0, ``init_sd``²), [R, S, A].  The
+    displayed values are Q_A(s, a) = E_b[r + γ V_A(s')]; the score ``belief/value`` is
     (1 − γ) V_A.
 
-    Raises Misfit where the game is not one of tables, repeated without end, one move an episode, against one opponent, and
-    where his policy is to be known and is not told.
+    Raises Misfit if the game is not a table game, repeated without end, with one move per
+    episode, against one opponent, and if the opponent's policy should be known and is not
+    revealed.
 
-    Source: Foerster, Chen, Al-Shedivat, Whiteson, Abbeel and Mordatch (2018), sections 4.1 and 4.2; Letcher, Foerster,
-    Balduzzi, Rocktäschel and Whiteson (2019) for the full form."""
+    Source: Foerster, Chen, Al-Shedivat, Whiteson, Abbeel and Mordatch (2018), sections 4.1
+    and 4.2; Letcher, Foerster, Balduzzi, Rocktäschel and Whiteson (2019) for the full form.
+    """
 
     lr: PositiveFloat
     lookahead: NonNegativeFloat
@@ -84,7 +90,9 @@ class OpponentShaping(Player[Shaping]):
         shape = (seat.replicates, *game.own.shape[:2])
         draws = torch.randn(shape, generator=rng.init, device=seat.device, dtype=seat.dtype)
         counts = prior_counts(seat, game.own.shape[2], self.prior)
-        return Shaping(self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat)
+        return Shaping(
+            self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
+        )
 
     # ---- his policy ----------------------------------------------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[Shaping]:
@@ -92,7 +100,9 @@ class OpponentShaping(Player[Shaping]):
         self.look(playing.mind, problem.announced_policy(playing.standing, 0))
         return playing
 
-    def step(self, state: Playing[Shaping], batch: Episode, rng: Rng) -> tuple[Playing[Shaping], Info]:
+    def step(
+        self, state: Playing[Shaping], batch: Episode, rng: Rng
+    ) -> tuple[Playing[Shaping], Info]:
         self.look(state.mind, batch.game.announced_policy(state.standing, batch.index))
         return super().step(state, batch, rng)
 
@@ -100,7 +110,9 @@ class OpponentShaping(Player[Shaping]):
         if self.opponent == "estimated":
             return
         if policy is None:
-            raise Misfit(f"inference.opponent=known ({self.name}): the other does not tell his policy; use estimated")
+            raise Misfit(
+                f"inference.opponent=known ({self.name}): the other does not tell his policy; use estimated"
+            )
         states = torch.arange(mind.seat.n_states or 1, device=mind.theta.device)
         mind.theirs = torch.stack([policy(s.expand(mind.seat.replicates)) for s in states], 1)
 
@@ -116,12 +128,17 @@ class OpponentShaping(Player[Shaping]):
         return own[:, game.start].sum(), other[:, game.start].sum()
 
     def gradient(self, game: Repeated, mine: Tensor, theirs: Tensor) -> Tensor:
-        """What she follows at logits mine [R, S, A] and theirs [R, S, B]: [R, S, A]."""
+        """Gradient [R, S, A] that the agent follows at logits ``mine`` and ``theirs``.
+
+        The logits are [R, S, A] and [R, S, B].
+        """
         with torch.enable_grad():
-            mine, theirs = mine.detach().requires_grad_(), theirs.detach().requires_grad_()
+            mine = mine.detach().requires_grad_()
+            theirs = theirs.detach().requires_grad_()
             own, other = self._worth(game, mine, theirs)
             if self.lookahead > 0:
-                (step,) = torch.autograd.grad(other, theirs, create_graph=True)  # ∇_{θ_B} V_B, a function of θ_A
+                # ∇_{θ_B} V_B, a function of θ_A
+                (step,) = torch.autograd.grad(other, theirs, create_graph=True)
                 if self.form == "full":
                     own, _ = self._worth(game, mine, theirs + self.lookahead * step)
                 else:
@@ -137,7 +154,9 @@ class OpponentShaping(Player[Shaping]):
         if mind.rounds < self.every:
             return
         mind.rounds = 0
-        mind.theta += self.lr * self.gradient(mind.game, mind.theta, mind.theirs.clamp_min(LEAST).log())
+        mind.theta += self.lr * self.gradient(
+            mind.game, mind.theta, mind.theirs.clamp_min(LEAST).log()
+        )
 
     def policy_at(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
         return mind.theta[torch.arange(len(s), device=s.device), mind.seat.rows(s)].softmax(-1)

@@ -1,4 +1,7 @@
-"""Games in tables, repeated without end by two players whose policies look at the state alone: their exact worth."""
+"""Exact values of table games, repeated without end by players with state-only policies.
+
+There are two players.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,21 @@ class Repeated:
         states = self.own.shape[0]
         flat = pair.flatten(-2)
         onward = self.onward.flatten(1).expand(flat.shape)
-        return torch.zeros(*flat.shape[:-1], states, dtype=flat.dtype, device=flat.device).scatter_add(-1, onward, flat)
+        return torch.zeros(
+            *flat.shape[:-1], states, dtype=flat.dtype, device=flat.device
+        ).scatter_add(-1, onward, flat)
 
     def values(self, mine: Tensor, theirs: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
-        """Of both players V(s) = Σ_t γ^t E[r_t | s_0 = s], which solve (I − γP) V = r: policies mine [..., S, A] and theirs
-        [..., S, B] -> [..., S] each."""
+        """Values V(s) = Σ_t γ^t E[r_t | s_0 = s] of both players, which solve (I − γP) V = r.
+
+        Policies mine [..., S, A] and theirs [..., S, B] -> [..., S] each.
+        """
         pair = mine.unsqueeze(-1) * theirs.unsqueeze(-2)
-        gains = torch.stack([(pair * self.own).sum((-2, -1)), (pair * self.other).sum((-2, -1))], -1)
-        system = torch.eye(self.own.shape[0], dtype=pair.dtype, device=pair.device) - gamma * self.transitions(pair)
+        gains = torch.stack(
+            [(pair * self.own).sum((-2, -1)), (pair * self.other).sum((-2, -1))], -1
+        )
+        system = torch.eye(
+            self.own.shape[0], dtype=pair.dtype, device=pair.device
+        ) - gamma * self.transitions(pair)
         own, other = torch.linalg.solve(system, gains).unbind(-1)
         return own, other

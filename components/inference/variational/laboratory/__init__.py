@@ -1,1 +1,1 @@
-"""Measurement of estimators of gradients on a module that stands still."""
+"""Measurement of gradient estimators on a frozen module."""

@@ -36,7 +36,8 @@ class CrossMoments:
 
     def add(self, w: Tensor, g: Tensor) -> None:
         """w [M, B, K·D] and g [M, B, P] of M draws."""
-        u, g = torch.cat([torch.ones_like(w[..., :1]), w], -1).double(), g.double()
+        u = torch.cat([torch.ones_like(w[..., :1]), w], -1).double()
+        g = g.double()
         self.uu += torch.einsum("mbu,mbv->buv", u, u)
         self.ug += torch.einsum("mbu,mbp->bup", u, g)
         self.gg += g.square().sum((0, 2))
@@ -55,32 +56,52 @@ class CrossMoments:
 
 
 def best_ratios(
-    module: NormalNoise[RowBatch], batch: RowBatch, n_samples: int, order: int, draws: int, generator: torch.Generator
+    module: NormalNoise[RowBatch],
+    batch: RowBatch,
+    n_samples: int,
+    order: int,
+    draws: int,
+    generator: torch.Generator,
 ) -> Best:
-    """What polynomials of order K of the noise can leave at best of the reparameterisation gradient of a module at a batch.
+    """Least variance of reparameterisation gradients with order-K polynomial control variates.
 
-        c*_b = Cov[ĝ_b, w(ε_b)] Cov[w]⁻¹,   c* = Cov[Ĝ, W] Cov[W]⁻¹ = B⁻¹ Σ_b c*_b,   W = Σ_b w(ε_b)
+    The polynomials are in the noise, for a module at a batch.
 
-    [K·D, P] each, by least squares on half the draws; the variance that they leave is that of the other half, and the two
-    halves change places.  It is therefore not flattered by the fit: above the limit by about one part in draws/(2·K·D).
-    Rows are independent, so Tr Cov[G̃] is a sum over them; where they share their noise, the batch is one row, and the two
-    ratios are one.  Memory: B · P · K · D numbers four times.
+        c*_b = Cov[ĝ_b, w(ε_b)] Cov[w]⁻¹
+        c* = Cov[Ĝ, W] Cov[W]⁻¹ = B⁻¹ Σ_b c*_b,   W = Σ_b w(ε_b)
+
+    [K·D, P] each, by least squares on half the draws; the remaining variance is measured on
+    the other half, and the two halves change places.  The result is therefore not biased
+    downward by the fit: it is above the limit by about one part in draws/(2·K·D).  Rows are
+    independent, so Tr Cov[G̃] is a sum over them; if they share their noise, the batch is
+    one row, and the two ratios are one.  Memory: B · P · K · D numbers four times.
 
     Raises:
-        Misfit: there are too few draws to fit by; or the module's rows cannot be taken one by one.
+        Misfit: there are too few draws to fit; or the module's rows cannot be taken one by
+            one.
 
-    Source: Boustati (2021), eqs. (2.98), (4.6) and (4.17)."""
-    K, probe = order * module.noise_dim, module.draw_noise(batch, n_samples, generator)
+    Source: Boustati (2021), eqs. (2.98), (4.6) and (4.17).
+    """
+    K = order * module.noise_dim
+    probe = module.draw_noise(batch, n_samples, generator)
     if draws // 2 <= K + 1:
         raise Misfit(
             f"{draws} draws are too few for the best of {K} coefficients of the noise; ask for at least {20 * K}"
         )
     alone = batch.n_rows == 1 or probe.stride(1) == 0  # one draw serves all rows
     parameters = list(module.parameters())
-    B, P = 1 if alone else batch.n_rows, sum(p.numel() for p in parameters)
+    B = 1 if alone else batch.n_rows
+    P = sum(p.numel() for p in parameters)
     zeros = torch.zeros((), dtype=torch.float64, device=probe.device)
-    halves = [CrossMoments(zeros.expand(B, K + 1, K + 1).clone(), zeros.expand(B, K + 1, P).clone(), zeros.repeat(B), 0)
-              for _ in range(2)]  # fmt: skip
+    halves = [
+        CrossMoments(
+            zeros.expand(B, K + 1, K + 1).clone(),
+            zeros.expand(B, K + 1, P).clone(),
+            zeros.repeat(B),
+            0,
+        )
+        for _ in range(2)
+    ]
     for half in halves:
         while half.n < draws // 2:
             if alone:
@@ -90,16 +111,19 @@ def best_ratios(
                 continue
             times = min(draws // 2 - half.n, max(1, CHUNK // (B * P)))
             rows = torch.arange(B, device=probe.device).repeat(times)
-            many = batch.part(rows, batch.scale / times)  # each row as often as it has draws: still N rows in all
+            # each row as often as it has draws: still N rows in all
+            many = batch.part(rows, batch.scale / times)
             noise = module.draw_noise(many, n_samples, generator)
             g = times * row_gradients(module, many, noise)[0]
-            half.add(control_variates(noise, order).unflatten(0, (times, B)), g.unflatten(0, (times, B)))
-    nothing, left, free = zeros.expand(B, K, P), zeros, zeros
+            half.add(
+                control_variates(noise, order).unflatten(0, (times, B)), g.unflatten(0, (times, B))
+            )
+    nothing = zeros.expand(B, K, P)
+    left = zeros
+    free = zeros
     for fitted, other in (halves, halves[::-1]):
         c = fitted.coefficients()[:, 1:]
-        left, free = (
-            left + other.remaining_variance(c),
-            free + other.remaining_variance(c.mean(0, keepdim=True).expand_as(c)),
-        )
+        left = left + other.remaining_variance(c)
+        free = free + other.remaining_variance(c.mean(0, keepdim=True).expand_as(c))
     plain = sum((half.remaining_variance(nothing) for half in halves), zeros)
     return Best(float(left / plain), float(free / plain))

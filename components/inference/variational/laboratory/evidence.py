@@ -13,7 +13,9 @@ from components.inference.variational.global_gaussian import GlobalGaussian
 from components.maths.particles.resampling import ancestors
 from components.trouble import NumericalTrouble
 
-NEWTON, LEVELS, MOVES = 100, 150, 3
+NEWTON = 100
+LEVELS = 150
+MOVES = 3
 CHUNK = 1_000  # draws whose likelihoods are found at once
 AIM = 0.3  # share of moves to be taken
 
@@ -40,42 +42,56 @@ def laplace(model: LogJoint, train: Batch, start: Tensor) -> tuple[Tensor, Tenso
             precision = -torch.func.hessian(one)(theta)
             return theta, torch.linalg.cholesky(torch.linalg.inv(precision))
     raise NumericalTrouble(
-        "the mode of the log joint was not found by Newton's method", "set inference.evidence_particles=null"
+        "the mode of the log joint was not found by Newton's method",
+        "set inference.evidence_particles=null",
     )
 
 
-def log_evidence(model: LogJoint, train: Batch, start: Tensor, particles: int, generator: torch.Generator) -> Tensor:
-    """log p(y) [], unbiased on its natural scale.
+def log_evidence(
+    model: LogJoint, train: Batch, start: Tensor, particles: int, generator: torch.Generator
+) -> Tensor:
+    """log p(y) [], unbiased on its natural scale, by sequential Monte Carlo.
 
-    Particles move from N(m, L Lᵀ), the Laplace approximation, to the posterior through N^{1−β} p^β, β = 0 … 1, by steps
-    z ← √(1 − ρ²) z + ρ ξ that leave N alone (θ = m + L z) and are taken with probability min(1, (w(z')/w(z))^β),
-    w = p(y, θ)/N(θ); they are resampled at each level.
+    Particles move from N(m, L Lᵀ), the Laplace approximation, to the posterior through
+    N^{1−β} p^β, β = 0 … 1, by steps z ← √(1 − ρ²) z + ρ ξ that leave N invariant (θ = m + L
+    z) and are accepted with probability min(1, (w(z')/w(z))^β), w = p(y, θ)/N(θ); they are
+    resampled at each level.
 
-    Source: Neal (2001), Annealed importance sampling; Del Moral, Doucet and Jasra (2006), section 3.3.2.3."""
+    Source: Neal (2001), Annealed importance sampling; Del Moral, Doucet and Jasra (2006),
+    section 3.3.2.3.
+    """
     m, L = laplace(model, train, start)
     P = len(m)
     constant = L.diagonal().log().sum() + 0.5 * P * math.log(2 * math.pi)
 
     def normal(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, dtype=m.dtype, device=generator.device).to(m.device)
+        return torch.randn(shape, generator=generator, dtype=m.dtype, device=generator.device).to(
+            m.device
+        )
 
     def log_weight(z: Tensor) -> Tensor:
         return log_joint(model, m + z @ L.T, train) + 0.5 * z.square().sum(1) + constant
 
-    z, rho = normal(particles, P), 0.5
+    z = normal(particles, P)
+    rho = 0.5
     w = log_weight(z)
     total = w.new_zeros(())
     for level in range(1, LEVELS + 1):
-        step, beta = 1 / LEVELS, level / LEVELS
+        step = 1 / LEVELS
+        beta = level / LEVELS
         total = total + (step * w).logsumexp(0) - math.log(particles)
         kept = ancestors("systematic", (step * w).softmax(0)[None], generator)
-        z, w = z[kept], w[kept]
+        z = z[kept]
+        w = w[kept]
         for _ in range(MOVES):
             new = math.sqrt(1 - rho**2) * z + rho * normal(particles, P)
             w_new = log_weight(new)
-            chance = torch.rand(particles, generator=generator, dtype=m.dtype, device=generator.device).to(m.device)
+            chance = torch.rand(
+                particles, generator=generator, dtype=m.dtype, device=generator.device
+            ).to(m.device)
             taken = chance.log() < beta * (w_new - w)
-            z, w = torch.where(taken[:, None], new, z), torch.where(taken, w_new, w)
+            z = torch.where(taken[:, None], new, z)
+            w = torch.where(taken, w_new, w)
             rho = min(0.99, rho * math.exp(0.3 * (float(taken.double().mean()) - AIM)))
     return total
 
@@ -83,7 +99,9 @@ def log_evidence(model: LogJoint, train: Batch, start: Tensor, particles: int, g
 def weights_of_q(q: GlobalGaussian, train: Batch, draws: int, generator: torch.Generator) -> Tensor:
     """log p(y, θ) − log q(θ) of θ ~ q [draws]: their mean is the bound, and log S⁻¹ Σ exp is importance sampling from q itself
     (Boustati 2021, C.3.1), which misses by tens of nats where q is narrower than the posterior."""
-    noise = torch.randn(draws, len(q.mean), generator=generator, dtype=q.mean.dtype, device=generator.device)
+    noise = torch.randn(
+        draws, len(q.mean), generator=generator, dtype=q.mean.dtype, device=generator.device
+    )
     theta = q.transform(noise.to(q.mean.device))
     joint = [log_joint(q.target.model, part, train) for part in theta.split(CHUNK)]
     return torch.cat(joint) - q.log_density(theta)

@@ -1,4 +1,4 @@
-"""A module that stands still, and what estimators of its gradient are measured by there."""
+"""Frozen module, and the measurements of its gradient estimators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from components.inference.variational.global_gaussian import GlobalGaussian
 from components.inference.variational.laboratory.best_coefficients import Best, best_ratios
 from components.inference.variational.laboratory.evidence import log_evidence, weights_of_q
 from components.inference.variational.laboratory.score_coefficients import corrections, rows_of
-from components.inference.variational.laboratory.spread import Measurable, Over, Spread, at_batch, over_batches
+from components.inference.variational.laboratory.spread import (
+    Measurable,
+    Over,
+    Spread,
+    at_batch,
+    over_batches,
+)
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
@@ -47,10 +53,11 @@ class Frozen:
             yield batch
 
     def select_parameters(self) -> list[bool]:
-        """Of each parameter: is it looked at?
+        """Flag for each parameter that is measured.
 
         Raises:
-            Misfit: the parameters of q are wanted of a module whose q has no density."""
+            Misfit: the parameters of q are requested for a module without a density of q.
+        """
         module = self.module
         parameters = list(module.parameters())
         if not self.guide:
@@ -64,23 +71,29 @@ class Frozen:
         return [g is not None for g in torch.autograd.grad(log_q, parameters, allow_unused=True)]
 
     def teach(self, watched: list[Measurable], start: int, stop: int) -> None:
-        """Iterations start+1 … stop of what the estimators learn, on the same rows each."""
+        """Train the estimators in iterations start+1 … stop, all on the same rows."""
         learning = [one for one in watched if one.state is not None]
         for batch in self.iterate_batches(LEARN, start, stop) if learning else ():
             for one in learning:
                 one.learn(self.module, batch)
 
     def spread(self, one: Measurable, batches: int, draws: int, chosen: list[bool]) -> list[Spread]:
-        """Of an estimator at each of the fixed batches; the same noise for all that draw alike."""
+        """Spread of an estimator at each fixed batch.
+
+        Estimators that draw alike share the same noise.
+        """
         rng = self.own(NOISE)
         return [
-            at_batch(one, self.module, batch, rng, draws, chosen) for batch in self.iterate_batches(FIXED, 0, batches)
+            at_batch(one, self.module, batch, rng, draws, chosen)
+            for batch in self.iterate_batches(FIXED, 0, batches)
         ]
 
     def over(self, watched: list[Measurable], draws: int, chosen: list[bool]) -> list[Over]:
-        """What the choice of the rows adds, and the bias."""
+        """Variance share of the choice of rows, and the bias, of every estimator."""
         same = [self.own(AGAIN) for _ in watched]
-        return over_batches(watched, self.module, self.iterate_batches(FRESH, 0, draws), same, chosen)
+        return over_batches(
+            watched, self.module, self.iterate_batches(FRESH, 0, draws), same, chosen
+        )
 
     def best(self, n_samples: int, order: int, batches: int, draws: int) -> Best:
         """The least trace ratios with polynomials of an order, a mean over the fixed batches.
@@ -97,7 +110,10 @@ class Frozen:
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
         return Best(
-            *(statistics.fmean(values) for values in zip(*((b.per_row, b.context_free) for b in found), strict=True))
+            *(
+                statistics.fmean(values)
+                for values in zip(*((b.per_row, b.context_free) for b in found), strict=True)
+            )
         )
 
     def corrections(self, batches: int, draws: int, chosen: list[bool]) -> dict[str, Tensor]:
@@ -108,7 +124,9 @@ class Frozen:
             Misfit: the module has no score function."""
         module = self.module
         if not isinstance(module, LogRatio) or not isinstance(module, nn.Module):
-            raise Misfit("inference.correction_draws asks for a log q, which this model has not; set it to null")
+            raise Misfit(
+                "inference.correction_draws asks for a log q, which this model has not; set it to null"
+            )
         named = zip(module.named_parameters(), chosen, strict=True)
         vectors = {name: p for (name, p), wanted in named if wanted and p.dim() == 1}
         generator = self.own(SCORE).noise
@@ -116,7 +134,10 @@ class Frozen:
             corrections(module, part, list(vectors.values()), draws, generator)
             for part in rows_of(module, self.iterate_batches(FIXED, 0, batches))
         ]
-        return {name: torch.stack(of) for name, of in zip(vectors, zip(*found, strict=True), strict=True)}
+        return {
+            name: torch.stack(of)
+            for name, of in zip(vectors, zip(*found, strict=True), strict=True)
+        }
 
     def kl(self, log_evidence: float, draws: int) -> dict[str, float]:
         """KL(q ‖ p(θ|y)) = log p(y) − ELBO; what it would be with log p(y) by importance sampling from q; and the denominator
@@ -124,7 +145,8 @@ class Frozen:
         q = self.gaussian()
         with torch.no_grad():
             log_weights = weights_of_q(q, self.train(), draws, self.own(BOUND).noise)
-        elbo, by_q = float(log_weights.mean()), float(log_weights.logsumexp(0)) - math.log(draws)
+        elbo = float(log_weights.mean())
+        by_q = float(log_weights.logsumexp(0)) - math.log(draws)
         kl = max(log_evidence - elbo, 1e-12)
         return {
             "kl": kl,
@@ -135,12 +157,16 @@ class Frozen:
     def log_evidence(self, particles: int) -> float:
         """log p(y) of the log joint that q is fitted to."""
         q = self.gaussian()
-        return float(log_evidence(q.target.model, self.train(), q.mean, particles, self.own(BOUND).noise))
+        return float(
+            log_evidence(q.target.model, self.train(), q.mean, particles, self.own(BOUND).noise)
+        )
 
     def gaussian(self) -> GlobalGaussian:
         """Raises Misfit: the module is not a Gaussian q of all parameters."""
         if not isinstance(self.module, GlobalGaussian):
-            raise Misfit("inference.evidence_particles asks for inference.train=gaussian_vi; set it to null")
+            raise Misfit(
+                "inference.evidence_particles asks for inference.train=gaussian_vi; set it to null"
+            )
         return self.module
 
     def train(self) -> Batch:
@@ -148,13 +174,19 @@ class Frozen:
         return self.problem.train
 
 
-def scores_of(watched: list[Measurable], spreads: list[list[Spread]]) -> dict[str, dict[str, float]]:
-    """By estimator and score; ratios are those of sums over the batches, against the first estimator."""
+def scores_of(
+    watched: list[Measurable], spreads: list[list[Spread]]
+) -> dict[str, dict[str, float]]:
+    """Scores by estimator and score name.
+
+    Ratios divide sums over the batches by those for the first estimator.
+    """
 
     def means(of_one: list[Spread]) -> tuple[float, float, float]:
         n = len(of_one)
         trace, norm = (
-            math.fsum(values) / n for values in zip(*((s.trace, s.norm_variance) for s in of_one), strict=True)
+            math.fsum(values) / n
+            for values in zip(*((s.trace, s.norm_variance) for s in of_one), strict=True)
         )
         return trace, norm, math.fsum(s.seconds for s in of_one) / n
 

@@ -18,7 +18,12 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import Fitting
 from components.inference.variational.laboratory.frozen import INIT, Frozen, Rowwise, scores_of
-from components.inference.variational.laboratory.measured import Findings, Measured, MeasuredBound, MeasuredPredictions
+from components.inference.variational.laboratory.measured import (
+    Findings,
+    Measured,
+    MeasuredBound,
+    MeasuredPredictions,
+)
 from components.inference.variational.laboratory.spread import Measurable, Spread
 from components.registry import register
 
@@ -31,11 +36,12 @@ BESIDE = 500  # from there on those of estimators that learn beside the training
 
 @dataclass
 class LaboratoryState:
-    """A model in training, what the estimators beside it have learnt, and what was found so far."""
+    """Model in training, the states of the estimators next to it, and the findings so far."""
 
     fitting: Fitting[Any]
     step: int
-    learnt: list[Any]  # states of the estimators that learn beside the training; empty where they learn at each freeze
+    # states of the estimators that learn beside the training; empty where they learn at each freeze
+    learnt: list[Any]
     findings: Findings
     problem: Rowwise = rebuilt()
 
@@ -54,34 +60,43 @@ def labels(estimators: list[Gradient]) -> list[str]:
 
 @register("inference", "gradient_variance")
 class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
-    """Gradient laboratory: a model is trained by one method and, where it is frozen, estimators of its gradient are measured.
+    """Gradient laboratory: measure gradient estimators on a frozen, partly trained model.
 
-        trace(g) = B⁻¹ Σ_B Tr Cov[ĝ/N | B],   trace_ratio(g) = trace(g)/trace(g₀),   g₀ the first of ``gradients``
+        trace(g) = B⁻¹ Σ_B Tr Cov[ĝ/N | B],   trace_ratio(g) = trace(g)/trace(g₀)
+        g₀ the first of ``gradients``
 
-    After step t of ``at`` the module stands still.  Estimators learn afresh for each number of ``iterations`` (their
-    coefficients, baselines, surrogates: on minibatches of their own) and what they have learnt is then held while ``draws``
-    estimates are taken at each of ``batches`` fixed batches; with no iterations they learn beside the training instead, on
-    its batches and noise of their own.  All draw the same base noise where they draw alike.  ``parameters: guide`` looks at
-    those alone that q depends on: the others have one and the same gradient in score-function estimators.
+    One method trains the model, which is frozen after step t of ``at``.  Estimators learn
+    afresh for each number of ``iterations`` (their coefficients, baselines, surrogates: on
+    minibatches of their own); their states are then held while ``draws`` estimates are
+    taken at each of ``batches`` fixed batches.  Without iterations they learn next to the
+    training instead, on its batches and noise of their own.  All draw the same base noise
+    where they draw alike.  ``parameters: guide`` measures only the parameters that q
+    depends on: the others have exactly the same gradient in score-function estimators.
 
-    Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as Boustati prints it),
-    minibatch_share (of the variance, over draws/2 fresh batches), bias (its squared norm, estimated without bias), bias_p (of
-    no bias against g₀), milliseconds (median time of an estimate), variance_seconds (trace · time, as a ratio); and
-    best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial of order k of the noise can have,
-    by closed form.  With ``correction_draws``: correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
-    parameters and, of all of them, correction/all/<t> and correction_q95/all/<t>.  With ``evidence_particles``: log_evidence,
-    kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  The posterior is that of the method that trains.
+    Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as
+    Boustati prints it), minibatch_share (of the variance, over draws/2 fresh batches), bias
+    (its squared norm, estimated without bias), bias_p (of no bias against g₀), milliseconds
+    (median time of an estimate), variance_seconds (trace · time, as a ratio); and
+    best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial
+    of order k of the noise can have, in closed form.  With ``correction_draws``:
+    correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
+    parameters and, for all of them, correction/all/<t> and correction_q95/all/<t>.  With
+    ``evidence_particles``: log_evidence, kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  The
+    posterior is from the method that trains.
 
     Raises:
         ConfigError: ``train`` holds no gradient; fewer than 2 draws.
-        Misfit: the best ratio of a module whose noise is not normal, or the guide of one without.
+        Misfit: the best ratio of a module with non-normal noise, or the guide of a module
+            without one.
 
-    Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3)."""
+    Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3).
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that what it holds takes over from here
+    # keys that what it holds takes over from here
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
 
     train: Inference
     gradients: Annotated[list[Gradient], Field(min_length=1)]
@@ -99,19 +114,31 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     @model_validator(mode="after")
     def _measurable(self) -> GradientVariance:
         if not any(isinstance(value, Gradient) for value in dict(self.train).values()):
-            raise ValueError(f"train: {self.train.name} has no gradient to measure; use vi or gaussian_vi")
-        for key, values in (("at", self.at), ("iterations", self.iterations), ("best_orders", self.best_orders)):
+            raise ValueError(
+                f"train: {self.train.name} has no gradient to measure; use vi or gaussian_vi"
+            )
+        for key, values in (
+            ("at", self.at),
+            ("iterations", self.iterations),
+            ("best_orders", self.best_orders),
+        ):
             if sorted(set(values)) != values:
                 raise ValueError(f"{key}: {values} must increase")
         return self
 
-    def required_capabilities(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+    def required_capabilities(
+        self, kind: Kind, offered: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
         own = (
             frozenset()
             if self.train.variational_capabilities()
             else frozenset().union(*(g.needs for g in self.gradients))
         )
-        return super().required_capabilities(kind, offered) | self.train.required_capabilities(kind, offered) | own
+        return (
+            super().required_capabilities(kind, offered)
+            | self.train.required_capabilities(kind, offered)
+            | own
+        )
 
     def variational_capabilities(self) -> frozenset[str]:
         return self.train.variational_capabilities()
@@ -121,67 +148,98 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         beside = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
         return self._measure(LaboratoryState(fitting, 0, beside, Findings(), problem), rng)
 
-    def step(self, state: LaboratoryState, batch: RowBatch, rng: Rng) -> tuple[LaboratoryState, Info]:
+    def step(
+        self, state: LaboratoryState, batch: RowBatch, rng: Rng
+    ) -> tuple[LaboratoryState, Info]:
         learnt = list(state.learnt)
         for k, estimator in enumerate(self.gradients if learnt else []):
             own = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
             learnt[k] = estimator.estimate(state.fitting.module, batch, own, learnt[k])[2]
         fitting, info = self.train.step(state.fitting, batch, rng)
-        return self._measure(replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng), info
+        return self._measure(
+            replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng
+        ), info
 
     def posterior(self, state: LaboratoryState) -> Measured:
         inner = self.train.posterior(state.fitting)
         unbiased = [g.unbiased and g.bound == "elbo" for g in self.gradients]
-        facts = (labels(self.gradients), unbiased, list(self.at), list(self.iterations), copy.deepcopy(state.findings))
+        facts = (
+            labels(self.gradients),
+            unbiased,
+            list(self.at),
+            list(self.iterations),
+            copy.deepcopy(state.findings),
+        )
         if isinstance(inner, BoundsLikelihood):
             return MeasuredBound(*facts, inner)
         assert isinstance(inner, Predicts)
         return MeasuredPredictions(*facts, inner)
 
     def _fresh(self, module: Trainable, rng: Rng) -> list[Any]:
-        """What each estimator knows before it has learnt anything."""
+        """Initial state of each estimator."""
         return [estimator.init(module, rng) for estimator in self.gradients]
 
     def _measure(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
-        """With what is found where the module is to be looked at; no stream of the training is drawn from."""
-        t, module = state.step, state.fitting.module
+        """Return the state with the findings of a freeze, if this step has one.
+
+        The training streams are not advanced.
+        """
+        t = state.step
+        module = state.fitting.module
         if t not in self.at:
             return state
         frozen = Frozen(module, state.problem, FIRST + t * EACH, rng, self.parameters == "guide")
         learnt = copy.deepcopy(state.learnt) or self._fresh(module, frozen.own(INIT))
         noise = (frozen.own(INIT + 1 + k) for k in range(len(learnt)))
         watched = [
-            Measurable(*parts) for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
+            Measurable(*parts)
+            for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
         ]
-        chosen, new = frozen.select_parameters(), copy.deepcopy(state.findings)
+        chosen = frozen.select_parameters()
+        new = copy.deepcopy(state.findings)
         unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
             now = [
-                unmoved.get(k) or frozen.spread(one, self.batches, self.draws, chosen) for k, one in enumerate(watched)
+                unmoved.get(k) or frozen.spread(one, self.batches, self.draws, chosen)
+                for k, one in enumerate(watched)
             ]
             unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}
             scores = scores_of(watched, now)
             if self.iterations:
-                new.curves |= {f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in scores.items()}
-        for one, over in zip(watched, frozen.over(watched, max(4, self.draws // 2), chosen), strict=True):
-            new.scores |= {f"{name}/{one.label}/{t}": v for name, v in (scores[one.label] | asdict(over)).items()}
+                new.curves |= {
+                    f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in scores.items()
+                }
+        for one, over in zip(
+            watched, frozen.over(watched, max(4, self.draws // 2), chosen), strict=True
+        ):
+            new.scores |= {
+                f"{name}/{one.label}/{t}": v
+                for name, v in (scores[one.label] | asdict(over)).items()
+            }
         for order in self.best_orders:
             best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
-            new.scores |= {f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()}
+            new.scores |= {
+                f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
+            }
         if self.correction_draws is not None:
             by_name = frozen.corrections(self.batches, self.correction_draws, chosen)
             ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
-            new.scores |= {f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()}
+            new.scores |= {
+                f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()
+            }
             new.scores |= {
                 f"correction/all/{t}": float(ratios.mean()),
                 f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
             }
-            new.corrections[str(t)] = ratios.quantile(torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)).tolist()
+            new.corrections[str(t)] = ratios.quantile(
+                torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)
+            ).tolist()
         if self.evidence_particles is not None:
             if "log_evidence" not in new.scores:
                 new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)
             new.scores |= {
-                f"{name}/{t}": value for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
+                f"{name}/{t}": value
+                for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
             }
         return replace(state, findings=new)

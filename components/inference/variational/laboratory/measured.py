@@ -19,20 +19,25 @@ if TYPE_CHECKING:
 
 
 def _parts(name: str) -> tuple[str, str | None, str | None]:
-    """Score, gradient and step of a score's name, of which it may lack the middle or all but the first."""
+    """Score, gradient and step of a score's name; the last two may be absent.
+
+    A name may lack the gradient, or both.
+    """
     score, *rest = name.split("/")
     return score, rest[0] if len(rest) > 1 else None, rest[-1] if rest else None
 
 
 @dataclass
 class Findings:
-    """What was found at the freezes so far."""
+    """Findings at the freezes so far."""
 
-    scores: dict[str, float] = field(default_factory=dict)  # by name, "trace_ratio/<gradient>/<step>"
+    # by name, "trace_ratio/<gradient>/<step>"
+    scores: dict[str, float] = field(default_factory=dict)
     curves: dict[str, float] = field(
         default_factory=dict
     )  # trace ratios on the way, by "<gradient>/<step>/<iteration>"
-    corrections: dict[str, list[float]] = field(default_factory=dict)  # quantiles of |δ^CV/E[a_VarGrad]| by step
+    # quantiles of |δ^CV/E[a_VarGrad]| by step
+    corrections: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,10 @@ class Measured:
         return {**own, **self.findings.scores}
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.variational.gradient_variance import correction_spread, gradient_variance
+        from components.figures.variational.gradient_variance import (
+            correction_spread,
+            gradient_variance,
+        )
 
         own = self.inner.figures() if isinstance(self.inner, Analyses) else {}
         return own | gradient_variance(self) | correction_spread(self)
@@ -62,7 +70,9 @@ class Measured:
 
         written = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []
         found = [(*_parts(name), None, value) for name, value in self.findings.scores.items()]
-        learning = [("trace_ratio", *name.split("/"), value) for name, value in self.findings.curves.items()]
+        learning = [
+            ("trace_ratio", *name.split("/"), value) for name, value in self.findings.curves.items()
+        ]
         columns = ["score", "gradient", "step", "iteration", "value"]
         table = pd.DataFrame([*found, *learning], columns=columns)
         return [*written, *write_tables(folder, {"gradient_variance": table})]
@@ -70,7 +80,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasuredPredictions(Measured):
-    """Of a model with labels."""
+    """Measured posterior of a model with labels."""
 
     inner: Predicts
 
@@ -80,7 +90,7 @@ class MeasuredPredictions(Measured):
 
 @dataclass(frozen=True)
 class MeasuredBound(Measured):
-    """Of a model of rows alone."""
+    """Measured posterior of a model without labels."""
 
     inner: BoundsLikelihood[RowBatch]
 

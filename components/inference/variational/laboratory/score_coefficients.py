@@ -16,8 +16,12 @@ TOGETHER = 40  # draws whose scores are found in one backward pass
 
 
 def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
-    """What has one f: a row where each has latent variables or a draw of its own, otherwise a batch."""
-    shared = module.noise == "shared" if isinstance(module, GlobalGaussian) else not isinstance(module, RowGuide)
+    """Units that share one f: a row with its own latent variables or draw, otherwise a batch."""
+    shared = (
+        module.noise == "shared"
+        if isinstance(module, GlobalGaussian)
+        else not isinstance(module, RowGuide)
+    )
     for batch in batches:
         if shared:
             yield batch
@@ -27,16 +31,23 @@ def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator
 
 
 def corrections(
-    module: LogRatio[RowBatch], batch: RowBatch, parameters: list[nn.Parameter], draws: int, generator: torch.Generator
+    module: LogRatio[RowBatch],
+    batch: RowBatch,
+    parameters: list[nn.Parameter],
+    draws: int,
+    generator: torch.Generator,
 ) -> list[Tensor]:
-    """δ_i^CV / E[a_VarGrad] of each parameter, of the shape that it has, by moments of ``draws`` draws.
+    """δ_i^CV / E[a_VarGrad] for each parameter, in its shape, from moments of ``draws`` draws.
 
         δ_i = Cov(f, h_i²)/Var(h_i),   h_i = ∂_i log q(z|x),   E[a_VarGrad] = E f = −ELBO
 
-    f is that of the whole batch, and so is the score: where its rows share one z, log q is counted once for each.
+    f is computed for the whole batch, and so is the score: if its rows share one z, log q
+    is counted once for each row.
 
-    Source: Boustati (2021), eq. (5.14) and Lemma 5.4.1."""
-    count, f_sum = 0, 0.0
+    Source: Boustati (2021), eq. (5.14) and Lemma 5.4.1.
+    """
+    count = 0
+    f_sum = 0.0
     square = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]  # Σ h²
     product = [s.clone() for s in square]  # Σ f h²
     while count < draws:
@@ -48,6 +59,10 @@ def corrections(
             h2 = one.double().square()  # [S, …]
             s += h2.sum(0)
             p += torch.tensordot(f, h2, 1)
-        count, f_sum = count + S, f_sum + float(f.sum())
+        count = count + S
+        f_sum = f_sum + float(f.sum())
     mean = f_sum / draws
-    return [(p / draws - mean * s / draws) / (s / draws) / mean for s, p in zip(square, product, strict=True)]
+    return [
+        (p / draws - mean * s / draws) / (s / draws) / mean
+        for s, p in zip(square, product, strict=True)
+    ]

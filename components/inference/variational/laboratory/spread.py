@@ -33,7 +33,9 @@ class Measurable:
         """One estimate, for what it teaches the estimator."""
         self.state = self.estimator.estimate(module, batch, self.rng, self.state)[2]
 
-    def estimate(self, module: Trainable, batch: RowBatch, rng: Rng, chosen: list[bool]) -> tuple[Tensor, float]:
+    def estimate(
+        self, module: Trainable, batch: RowBatch, rng: Rng, chosen: list[bool]
+    ) -> tuple[Tensor, float]:
         """ĝ/N of the chosen parameters end to end [P] and the seconds that it took.
 
         What the estimator has learnt stays as it is: a copy learns from this noise, so that all draws are of one estimator."""
@@ -48,7 +50,7 @@ class Measurable:
 
 @dataclass(frozen=True)
 class Spread:
-    """Of n estimates ĝ [P] of one gradient."""
+    """Moments of n estimates ĝ [P] of one gradient."""
 
     n: int
     mean: Tensor  # [P]
@@ -64,7 +66,9 @@ class Spread:
 
 def spread_of(draws: Iterable[tuple[Tensor, float]]) -> Spread:
     """Moments of estimates, one by one (Welford's recursion: no [n, P] tensor is held)."""
-    n, mean, square = 0, torch.zeros(()), torch.zeros(())
+    n = 0
+    mean = torch.zeros(())
+    square = torch.zeros(())
     norms: list[float] = []
     seconds: list[float] = []
     for gradient, took in draws:
@@ -77,29 +81,38 @@ def spread_of(draws: Iterable[tuple[Tensor, float]]) -> Spread:
     return Spread(n, mean, square / (n - 1), statistics.variance(norms), statistics.median(seconds))
 
 
-def at_batch(watched: Measurable, module: Trainable, batch: RowBatch, rng: Rng, n: int, chosen: list[bool]) -> Spread:
-    """Of n estimates at one batch: the noise of the draws alone."""
+def at_batch(
+    watched: Measurable, module: Trainable, batch: RowBatch, rng: Rng, n: int, chosen: list[bool]
+) -> Spread:
+    """Spread of n estimates at one batch, due only to the noise of the draws."""
     return spread_of(watched.estimate(module, batch, rng, chosen) for _ in range(n))
 
 
 @dataclass(frozen=True)
 class Over:
-    """Of estimates at M fresh batches, two at each."""
+    """Row-sampling share and bias, from two estimates at each of M fresh batches."""
 
     minibatch_share: float  # Tr Cov_B[E[ĝ|B]] / Tr Cov[ĝ]
-    bias: float  # ‖E ĝ − E ĝ₀‖², ĝ₀ that of the first estimator: an unbiased estimate, which may be below 0
+    # ‖E ĝ − E ĝ₀‖², ĝ₀ that of the first estimator: an unbiased estimate, which may be below 0
+    bias: float
     bias_p: float  # probability of as large a value where both have one mean
 
 
 def over_batches(
-    watched: list[Measurable], module: Trainable, batches: Iterable[RowBatch], rngs: list[Rng], chosen: list[bool]
+    watched: list[Measurable],
+    module: Trainable,
+    batches: Iterable[RowBatch],
+    rngs: list[Rng],
+    chosen: list[bool],
 ) -> list[Over]:
-    """What the choice of the rows adds, and whether all estimators have the mean of the first.
+    """Variance share of the choice of rows, and test for the same mean as the first estimator.
 
-    Two estimates at a batch are independent given it: their mean product less ‖E ĝ‖² is the trace of Cov_B, half their
-    squared difference that of the noise.  d_B, the mean of the two less that of the first estimator, is independent from
-    batch to batch: products of d at neighbouring batches have the mean ‖bias‖² whatever the number of parameters, and a
-    one-sided t-test asks whether it is above 0."""
+    Two estimates at a batch are independent given it: their mean product less ‖E ĝ‖² is the
+    trace of Cov_B, and half their squared difference is the trace of the noise.  d_B, the
+    mean of the two less the mean of the first estimator's two, is independent from batch to
+    batch: products of d at neighbouring batches have the mean ‖bias‖² for any number of
+    parameters, and a one-sided t-test asks if it is above 0.
+    """
     n = 0
     product, within, squares = ([0.0] * len(watched) for _ in range(3))
     total: list[Tensor] = [torch.zeros(()) for _ in watched]
@@ -134,7 +147,8 @@ def _above_zero(values: list[float]) -> tuple[float, float]:
     """Their mean, and the p-value of a one-sided t-test that it is 0."""
     from scipy.stats import t
 
-    mean, sd = statistics.mean(values), statistics.stdev(values)
+    mean = statistics.mean(values)
+    sd = statistics.stdev(values)
     if sd == 0:
         return mean, float(mean <= 0)
     return mean, float(t.sf(mean / sd * math.sqrt(len(values)), len(values) - 1))

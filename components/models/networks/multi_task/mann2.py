@@ -13,16 +13,20 @@ from components.registry import register
 
 @register("model", "mann2")
 class MANN2(Dropped, Model[Supervised, DenseNetwork]):
-    """mANN2: multi-head feed-forward network of two layers, with dropout and L2 regularisation.
+    """mANN2: multi-head feed-forward network of two layers, with dropout and L2 penalty.
 
-    The shared hidden layer is the first, the heads are the second, one for each task.  ReLU; Glorot
-    initialisation; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ), the same as a prior θ ~ N(0, 1/(2λN)).  Its
-    uncertainty is that of inference=mc_dropout.
+    The shared hidden layer is the first, the heads are the second, one for each task. ReLU;
+    Glorot initialisation; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ), which
+    equals a prior θ ~ N(0, 1/(2λN)). The uncertainty comes from
+    inference=mc_dropout.
 
-    Source: Boustati (2021), section 3.5 and appendix A.1."""
+    Source: Boustati (2021), section 3.5 and appendix A.1.
+    """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "weight_space", "affine_layers"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"network", "penalised", "weight_space", "affine_layers"}
+    )
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
     def capabilities(self) -> frozenset[str]:

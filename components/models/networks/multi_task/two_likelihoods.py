@@ -1,4 +1,7 @@
-"""What the multi-task networks of Boustati's tables declare in common: shared ReLU layers, and a head for each task."""
+"""Common declarations of the multi-task networks in Boustati's tables.
+
+The networks have shared ReLU layers and a head for each task.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,22 @@ class Dropped(BaseModel):
     noise_init: PositiveFloat  # initial noise variance when learned, > 0
 
     def build(self, problem: Supervised, rng: Rng) -> DenseNetwork:
-        return _network(self, problem, rng, self.dropout, math.sqrt(1 / (2 * self.l2 * problem.n)), None)
+        return _network(
+            self, problem, rng, self.dropout, math.sqrt(1 / (2 * self.l2 * problem.n)), None
+        )
 
 
 class NormalPrior(BaseModel):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
 
     widths: list[PositiveInt]
-    prior_std: PositiveFloat  # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)
+    # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)
+    prior_std: PositiveFloat
     # real labels, noise variance of each task: learned | a number > 0, in units of the standardised labels (not
     # given)
     noise: Literal["learned"] | PositiveFloat
-    noise_init: PositiveFloat  # initial noise variance when learned, > 0; also the median of its prior
+    # initial noise variance when learned, > 0; also the median of its prior
+    noise_init: PositiveFloat
     # standard deviation of log σ² under its prior, > 0; null: flat (maximum likelihood)
     noise_spread: PositiveFloat | None
 
