@@ -169,8 +169,8 @@ def file(role: str, name: str) -> Path | None:
     if not name.isidentifier():
         return None
     marked = f'@register("{role}", "{name}")'
-    found = sorted((_HERE / ROLES[role].folder).rglob(f"{name}.py"))
-    return next((path for path in found if marked in path.read_text(encoding="utf-8")), None)
+    paths = sorted((_HERE / ROLES[role].folder).rglob(f"{name}.py"))
+    return next((path for path in paths if marked in path.read_text(encoding="utf-8")), None)
 
 
 def exists(role: str, name: str) -> bool:

@@ -26,13 +26,13 @@ __all__ = ["CONF", *_PYTHON, *_MISTAKES]
 
 def __getattr__(name: str) -> object:
     if name in _PYTHON:
-        found = vars(import_module(f"runner.python.{_PYTHON[name]}"))[name]
+        attribute = vars(import_module(f"runner.python.{_PYTHON[name]}"))[name]
     elif name in _MISTAKES:
-        found = vars(import_module("runner.mistakes"))[name]
+        attribute = vars(import_module("runner.mistakes"))[name]
     else:
         raise AttributeError(f"module 'runner' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

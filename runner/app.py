@@ -68,10 +68,10 @@ def attempt(
                 **{**resolved.settings.model_dump(), "device": device}
             )
             resolved = replace(resolved, settings=settings)
-        found = find_done(resolved) if VARIABLE not in os.environ else None
-        if found is not None:
-            console.show_composition(found[0])
-            return Attempt(0, show_done(*found), folder=found[0].folder)
+        finished_run = find_done(resolved) if VARIABLE not in os.environ else None
+        if finished_run is not None:
+            console.show_composition(finished_run[0])
+            return Attempt(0, show_done(*finished_run), folder=finished_run[0].folder)
         return work(resolved)
     except ConfigError as error:
         return Attempt(2, message=str(error))
@@ -104,10 +104,12 @@ def work(resolved: Resolved) -> Attempt:
         job = build(resolved)
         folder = job.folder
         console.show_composition(job)
-        going, result = run(job, hook(job))
-        if going.was_done:
-            return Attempt(0, show_done(job, going.record.facts), folder=folder)
-        return Attempt(0, show(job, result, going.record.facts, going.handover), folder=folder)
+        active_run, result = run(job, hook(job))
+        if active_run.was_done:
+            return Attempt(0, show_done(job, active_run.record.facts), folder=folder)
+        return Attempt(
+            0, show(job, result, active_run.record.facts, active_run.handover), folder=folder
+        )
     except DataUnavailable as error:
         return Attempt(2, message=str(error), folder=folder)
     except NumericalTrouble as error:
@@ -123,8 +125,8 @@ def work(resolved: Resolved) -> Attempt:
             return Attempt(2, message=message, folder=folder)
         if not isinstance(error, KeyboardInterrupt):
             raise
-        said = "interrupted inside a step; the same command goes on from the last checkpoint"
-        return Attempt(130, message=said, folder=folder)
+        notice = "interrupted inside a step; the same command goes on from the last checkpoint"
+        return Attempt(130, message=notice, folder=folder)
 
 
 def show_done(job: Identified, facts: dict[str, Any]) -> float | list[float]:
@@ -163,17 +165,17 @@ def published_scores(job: Identified) -> tuple[dict[str, str], str]:
     """
     from runner.published import load_published
 
-    found: dict[str, str] = {}
+    printed_scores: dict[str, str] = {}
     reason = ""
     for name in job.settings.paper_tables:
         table = load_published(name)
         numbers = table.beside(job.config)
-        found |= numbers
+        printed_scores |= numbers
         if numbers and not table.is_on(job.data):
             reason = f"not comparable: ours is on {job.data}, theirs on {table.named_data}"
         elif numbers and table.not_comparable:
             reason = f"not comparable: {table.not_comparable}"
-    return found, reason
+    return printed_scores, reason
 
 
 def run_once(argv: list[str]) -> int | None:
@@ -187,20 +189,20 @@ def run_once(argv: list[str]) -> int | None:
         return None
     try:
         cfg = compose_in_full(argv)
-        own = cfg.hydra
-        if own.mode == RunMode.MULTIRUN or own.job.env_set or own.job.chdir:
+        hydra_cfg = cfg.hydra
+        if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
             return None
         HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-        given = without_hydra(cfg)
+        job_args = without_hydra(cfg)
     except (HydraException, OmegaConfBaseException, ValueError):
         return None
-    if told := needs_sweep(argv):
-        raise ConfigError(told)
-    done = attempt(*given, explicit_keys(argv))
-    if done.message:
-        console.complain(done.message)
+    if message := needs_sweep(argv):
+        raise ConfigError(message)
+    outcome = attempt(*job_args, explicit_keys(argv))
+    if outcome.message:
+        console.complain(outcome.message)
     sys.stdout.flush()
-    return done.code
+    return outcome.code
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
@@ -212,23 +214,27 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     sweeping = hydra_config.mode == RunMode.MULTIRUN
     OmegaConf.set_struct(cfg, False)
     choices = hydra_config.runtime.choices
-    beside = (
+    is_parallel = (
         sweeping and choices.get("hydra/launcher") == "joblib"
     )  # others write a log of each job, or name it themselves
-    with number_lines(hydra_config.job.num) if beside else nullcontext():
+    with number_lines(hydra_config.job.num) if is_parallel else nullcontext():
         if sweeping:
             console.headline(title(hydra_config.job.num, overrides))
-        done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
-        if done.message and done.code == 0:  # a sweep gave it up, which is no failure
-            console.out.print(done.message)
-        elif done.message:
-            console.complain(done.message)
+        outcome = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
+        if outcome.message and outcome.code == 0:  # a sweep gave it up, which is no failure
+            console.out.print(outcome.message)
+        elif outcome.message:
+            console.complain(outcome.message)
         sys.stdout.flush()
     if sweeping:
-        note(JobOutcome(hydra_config.job.num, overrides, done.code, done.message, done.folder))
-    if not sweeping or done.code > 128:
-        raise SystemExit(done.code)
-    return done.value
+        note(
+            JobOutcome(
+                hydra_config.job.num, overrides, outcome.code, outcome.message, outcome.folder
+            )
+        )
+    if not sweeping or outcome.code > 128:
+        raise SystemExit(outcome.code)
+    return outcome.value
 
 
 def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
@@ -237,5 +243,5 @@ def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
         return None
     settings = job.settings
     loops = 1 if job.is_vectorised else settings.replicates
-    of = loops * settings.steps if settings.steps else None
-    return report_to_trial(settings.objective, of, f"{job.folder.parent.name}/{job.folder.name}")
+    total = loops * settings.steps if settings.steps else None
+    return report_to_trial(settings.objective, total, f"{job.folder.parent.name}/{job.folder.name}")

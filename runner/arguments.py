@@ -37,13 +37,13 @@ def check_flags(argv: list[str]) -> None:
     """
     from hydra._internal.utils import get_args_parser
 
-    said = io.StringIO()
+    stderr = io.StringIO()
     try:
-        with redirect_stderr(said), redirect_stdout(io.StringIO()):
+        with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
             get_args_parser().parse_args(argv)
     except SystemExit as end:
         if end.code:  # --version ends well, when Hydra parses them again
-            line = said.getvalue().strip().splitlines()[-1]
+            line = stderr.getvalue().strip().splitlines()[-1]
             raise ConfigError(
                 f"{line.partition('error: ')[2]}; runner --hydra-help tells the flags"
             ) from None

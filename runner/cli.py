@@ -83,8 +83,8 @@ data_dir, output_dir, plugins.  `runner show config` tells what each means; `run
 
 
 def _threads(argv: list[str]) -> str:
-    given = [a.split("=", 1)[1] for a in argv if a.startswith("threads=")]
-    return given[-1] if given and given[-1].isdigit() else os.environ.get("OMP_NUM_THREADS", "1")
+    values = [a.split("=", 1)[1] for a in argv if a.startswith("threads=")]
+    return values[-1] if values and values[-1].isdigit() else os.environ.get("OMP_NUM_THREADS", "1")
 
 
 def run(argv: list[str]) -> int:
@@ -156,9 +156,9 @@ def _hydra(argv: list[str]) -> int:
     from runner.compose.errors import explain
     from runner.mistakes import ConfigError
 
-    own = conf_folders.user_folder()
+    folder = conf_folders.user_folder()
     before = sys.argv
-    sys.argv = ["runner", *([] if own is None else ["--config-dir", str(own)]), *argv]
+    sys.argv = ["runner", *([] if folder is None else ["--config-dir", str(folder)]), *argv]
     try:
         main()
     except (HydraException, OmegaConfBaseException, ValueError) as error:

@@ -20,14 +20,14 @@ FLAGS = ("--config-dir", "-cd")
 
 def user_folder() -> Path | None:
     """The user's own folder; None if there is no such folder."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else None
+    location = os.environ.get(VARIABLE)
+    return Path(location) if location else None
 
 
 def folders() -> list[Path]:
     """Folders searched for a file, in this order."""
-    own = user_folder()
-    return [CONF] if own is None else [CONF, own]
+    folder = user_folder()
+    return [CONF] if folder is None else [CONF, folder]
 
 
 def find(group: str, name: str) -> Path | None:

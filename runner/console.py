@@ -148,16 +148,16 @@ def _branch(
     tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None
 ) -> None:
     """A component with its keys, and below it those that it holds, without what they share with it."""
-    held = []
-    own = []
+    parts = []
+    key_texts = []
     for k, v in values.items():
         several = v if isinstance(v, list) else [v]
         if several and all(isinstance(part, dict) and "name" in part for part in several):
-            held += [(k, part) for part in several]
+            parts += [(k, part) for part in several]
         elif k != "name" and (above is None or k not in above or above[k] != v):
-            own.append(f"{k}={v}")
-    branch = tree.add(_line(key, values["name"], "  ".join(own)))
-    for k, part in held:
+            key_texts.append(f"{k}={v}")
+    branch = tree.add(_line(key, values["name"], "  ".join(key_texts)))
+    for k, part in parts:
         _branch(branch, k, part, values)
 
 
@@ -182,8 +182,8 @@ def show_result(
         key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
     )
     names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
-    chosen = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
-    out.print(Text.assemble("\n", (job.data, "bold"), chosen))
+    choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
+    out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
 
     def cell(name: str) -> str:
         values = result.get(name, [])
@@ -204,16 +204,18 @@ def show_result(
         theirs = [row for row in theirs if any(row[1])]
     rows = [*ours, *theirs]
     every = range(len(names))
-    alone = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
+    overall_only = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
     if len(names) <= WIDE:
         out.print(_beside(rows, names, every, sections=len(ours)))
     elif len(rows) <= WIDE:  # more metrics than fit beside each other
         out.print(_below(rows, names, every))
     else:  # and more parts than fit too: metrics that have no parts are a list of their own
-        whole = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
-        if alone:
-            out.print(_below(whole, names, alone))
-        out.print(_beside(rows, names, [k for k in every if k not in alone], sections=len(ours)))
+        overall_rows = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
+        if overall_only:
+            out.print(_below(overall_rows, names, overall_only))
+        out.print(
+            _beside(rows, names, [k for k in every if k not in overall_only], sections=len(ours))
+        )
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
@@ -256,8 +258,8 @@ def show_attack_checks(file: Path, replicates: int) -> None:
             row | {"passed": {"True": True, "False": False}.get(row["passed"])}
             for row in csv.DictReader(lines)
         ]
-    of = f", first of {replicates} replicates" if replicates > 1 else ""
-    show_checks("checks of the security evaluation", rows, of)
+    suffix = f", first of {replicates} replicates" if replicates > 1 else ""
+    show_checks("checks of the security evaluation", rows, suffix)
 
 
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> None:

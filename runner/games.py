@@ -69,8 +69,8 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         return self._acts[agent]
 
     def _observe(self) -> Observations:
-        seen = self._world.features(self._s)[0].double().numpy()
-        return {agent: seen.copy() for agent in self.agents}
+        features = self._world.features(self._s)[0].double().numpy()
+        return {agent: features.copy() for agent in self.agents}
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -109,17 +109,17 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._s, self._made = outcome.s_next, self._made + 1
         over = outcome.done is not None and bool(outcome.done)
         cut = not over and self._made >= self.moves
-        there = self.agents
+        agents = self.agents
         gains = [float(outcome.r_a), *map(float, outcome.r_b[0])]
-        told = self._observe()
+        observations = self._observe()
         if over or cut:
             self.agents = []
         return (
-            told,
-            dict(zip(there, gains, strict=True)),
-            dict.fromkeys(there, over),
-            dict.fromkeys(there, cut),
-            {agent: {} for agent in there},
+            observations,
+            dict(zip(agents, gains, strict=True)),
+            dict.fromkeys(agents, over),
+            dict.fromkeys(agents, cut),
+            {agent: {} for agent in agents},
         )
 
 

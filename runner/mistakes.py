@@ -38,8 +38,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     )
     if near:
         return f", did you mean {lower.get(near[0], near[0])}?"
-    shown = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
-    return f"; there are: {shown}" if words else ""
+    listing = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
+    return f"; there are: {listing}" if words else ""
 
 
 def shown_path(path: str | Path) -> str:

@@ -25,8 +25,8 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
         ConfigError: one cannot be imported; the message gives the file and line of the
             failure.
     """
-    for given in modules:
-        module = module_name(given, key)
+    for entry in modules:
+        module = module_name(entry, key)
         from components.contracts.plugins.process_settings import kept_settings
 
         # imports pydantic: plug-ins alone pay for it
@@ -91,10 +91,10 @@ def _why(module: str, error: BaseException) -> str:
         ]
         if frames:
             where = f"{shown_path(frames[-1].filename)}, line {frames[-1].lineno}: "
-    what = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
+    reason = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
     if isinstance(error, ModuleNotFoundError):
-        return f"{where}{what}; install it, or put its folder on PYTHONPATH"
-    return f"{where or module + ': '}{type(error).__name__}{': ' + what if what else ''}"
+        return f"{where}{reason}; install it, or put its folder on PYTHONPATH"
+    return f"{where or module + ': '}{type(error).__name__}{': ' + reason if reason else ''}"
 
 
 def refuse_unknown(modules: Collection[str], whose: str, mend: str) -> None:

@@ -75,14 +75,18 @@ class Live:
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
         """One line per evaluation, also when not on a terminal: of several posteriors the first score of each."""
-        of = f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
+        replicate_text = (
+            f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
+        )
         first = next(iter(scores), "").partition("/")[0]
         headline = {k: v for k, v in scores.items() if "/" not in k} or {
             k: v for k, v in scores.items() if k.partition("/")[0] == first
         }
-        shown = "  ".join(f"{k} {console.number(v)}" for k, v in headline.items())
+        score_text = "  ".join(f"{k} {console.number(v)}" for k, v in headline.items())
         seconds = time.monotonic() - self.started
-        console.out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)")
+        console.out.print(
+            f"{replicate_text}step {step}/{self.total}  {score_text}  ({seconds:.1f} s)"
+        )
 
     def evaluating(self, what: str, done: int, of: int) -> None:
         """Show the progress of the last evaluation.

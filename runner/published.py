@@ -63,12 +63,12 @@ class Number:
         Raises:
             ValueError: the text is neither.
         """
-        found = _PRINTED.match(text)
-        if found is None:
+        match = _PRINTED.match(text)
+        if match is None:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
-        mean = found.group(1)
-        decimals = len(found.group(2) or "")
-        spread = found.group(3)
+        mean = match.group(1)
+        decimals = len(match.group(2) or "")
+        spread = match.group(3)
         return cls(
             text,
             float(mean),
@@ -161,12 +161,12 @@ class Published(BaseModel):
         if self.spread is None:
             return ""
         over = f" of {self.runs} runs" if self.runs else ""
-        taken = (
+        verdict_note = (
             ""
             if self.spread == "se"
             else ", from which verdicts take the standard error of the mean"
         )
-        return f"{SPREADS[self.spread]}{over}{taken}"
+        return f"{SPREADS[self.spread]}{over}{verdict_note}"
 
     @property
     def named_data(self) -> str:
@@ -185,10 +185,10 @@ class Published(BaseModel):
         """Printed numbers for one run, by metric, given the run's resolved config."""
         row = _of_run(config, self.rows)
         if isinstance(self.columns, dict):
-            found = {metric: self.number(row, column) for column, metric in self.columns.items()}
+            numbers = {metric: self.number(row, column) for column, metric in self.columns.items()}
         else:
-            found = {self.metric: self.number(row, _of_run(config, self.columns))}
-        return {metric: number.text for metric, number in found.items() if number is not None}
+            numbers = {self.metric: self.number(row, _of_run(config, self.columns))}
+        return {metric: number.text for metric, number in numbers.items() if number is not None}
 
 
 def _of_run(config: dict[str, Any], key: str) -> Any:

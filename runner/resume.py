@@ -21,8 +21,8 @@ def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
     Raises:
         ConfigError: the file is damaged, with the line where it breaks.
     """
-    again = "give the run's own command again"
-    with reading(file, f"; {again}"):
+    hint = "give the run's own command again"
+    with reading(file, f"; {hint}"):
         check_file(file)
         cfg = OmegaConf.load(file)
         content = OmegaConf.to_container(cfg, resolve=False)
@@ -33,7 +33,7 @@ def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
         or not isinstance(cfg.get("experiment"), str)
     ):
         raise ConfigError(
-            f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {again}"
+            f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {hint}"
         )
     if "hydra" in cfg:
         raise ConfigError(
@@ -59,23 +59,23 @@ def main(argv: list[str]) -> int:
         help="cpu, cuda or cuda:1: go on there (default: the device that it was begun on)",
     )
     conf_folders.add_option(parser)
-    given = parser.parse_args(argv[1:])
-    conf_folders.use(given.config_dir)
-    if given.device is not None:
+    arguments = parser.parse_args(argv[1:])
+    conf_folders.use(arguments.config_dir)
+    if arguments.device is not None:
         try:
-            a_device(given.device)
+            a_device(arguments.device)
         except ValueError as error:
             raise ConfigError(f"--{error}") from None
-    folder = find(given.run, Path(given.output_dir))
+    folder = find(arguments.run, Path(arguments.output_dir))
     cfg, experiment, modules = config_of(folder / "config.yaml")
-    if not given.trust:
+    if not arguments.trust:
         ask_whether_known(modules, f"the record {folder}", "give --trust")
     cfg.output_dir = str(folder.parent.parent)
 
     from runner.app import attempt
     from runner.console import complain
 
-    done = attempt(cfg, experiment, None, given.device)
-    if done.message:
-        complain(done.message)
-    return done.code
+    outcome = attempt(cfg, experiment, None, arguments.device)
+    if outcome.message:
+        complain(outcome.message)
+    return outcome.code

@@ -32,27 +32,27 @@ def main() -> int:
     worst = 0
     for name in named:
         command = [sys.executable, "-m", f"scripts.bench_{name}"]
-        done = subprocess.run(
+        result = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, env=environment, cwd=here.parent
         )
-        out.print(done.stdout, markup=False, highlight=False)
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode == ABSENT:
+        out.print(result.stdout, markup=False, highlight=False)
+        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+        if result.returncode == ABSENT:
             table.add_row(name, "", "", "", "", "", f"no peer: {TARGET}")
             continue
-        if done.returncode or not lines:
+        if result.returncode or not lines:
             table.add_row(name, "", "", "", "", "", "failed")
             worst = 1
             continue
-        found = json.loads(lines[-1])
-        for case, (median, low, high) in found["ratios"].items():
-            goal = found["goals"].get(case)
+        report = json.loads(lines[-1])
+        for case, (median, low, high) in report["ratios"].items():
+            goal = report["goals"].get(case)
             reached = goal is None or median >= goal
             worst = max(worst, int(not reached))
             verdict = "" if goal is None else ("reached" if reached else "MISSED")
             table.add_row(
                 name,
-                found["peer"],
+                report["peer"],
                 case,
                 f"{median:.2f}x",
                 f"{low:.2f} to {high:.2f}",

@@ -50,12 +50,12 @@ def problem(batch_size: int) -> Supervised:
     g = torch.Generator().manual_seed(0)
     x = torch.randn(ROWS, INPUTS, generator=g)
     y = x @ torch.randn(INPUTS, 1, generator=g) + torch.randn(ROWS, 1, generator=g)
-    whole = Batch(x, y, torch.ones(ROWS, 1, dtype=torch.bool), 1.0)
+    batch = Batch(x, y, torch.ones(ROWS, 1, dtype=torch.bool), 1.0)
     return Supervised(
         name="bench",
         target="real",
-        train=whole,
-        test=whole,
+        train=batch,
+        test=batch,
         batch_size=batch_size,
         task_names=["y"],
     )
@@ -87,19 +87,19 @@ def looped(method: Adversarial, state: AdversarialState, batch: Batch, rng: Stre
             h = F.leaky_relu(F.linear(h, weight, bias), 0.2)
         draws.append(theta)
         fits.append(network.log_prob(F.linear(h, *layers[-1])[..., None], batch))
-    found = contrast(torch.stack(draws))
+    moments = contrast(torch.stack(draws))
     for p in T.parameters():
         p.requires_grad_(False)
-    ratio = torch.stack([T(row) for row in found.z_scores]).mean()
+    ratio = torch.stack([T(row) for row in moments.z_scores]).mean()
     for p in T.parameters():
         p.requires_grad_(True)
     objective = batch.scale * log_power_mean(torch.stack(fits), method.power).sum() - kl(
-        found, network.prior_std, ratio
+        moments, network.prior_std, ratio
     )
     state.optimizer.zero_grad()
     (-objective / (batch.scale * len(batch.x))).backward()
     state.optimizer.step()
-    ours = found.z_scores.detach()
+    ours = moments.z_scores.detach()
     other = torch.randn(ours.shape, generator=rng.noise)
     losses = [discrimination(T, ours[k : k + 1], other[k : k + 1]) for k in range(K)]
     assert state.discriminator_optimizer is not None
@@ -115,7 +115,7 @@ def part(seen: Supervised, rows: int) -> Batch:
 
 def assert_equal(seen: Supervised) -> None:
     """The loop against the batch after five steps, and a row's own draws against shared ones of one row."""
-    ends = []
+    results = []
     for looping in (False, True):
         method, state, rng = begun(seen, "shared")
         for _ in range(5):
@@ -124,9 +124,9 @@ def assert_equal(seen: Supervised) -> None:
             else:
                 state, info = method.step(state, part(seen, 50), rng)
                 objective = info["objective"]
-        ends.append((objective, state.q.body.state_dict()))
-    (value, parameters), (again, others) = ends
-    torch.testing.assert_close(value, again, rtol=1e-4, atol=1e-2)
+        results.append((objective, state.q.body.state_dict()))
+    (value, parameters), (other_value, others) = results
+    torch.testing.assert_close(value, other_value, rtol=1e-4, atol=1e-2)
     for name, p in parameters.items():
         torch.testing.assert_close(
             p, others[name], rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
@@ -148,34 +148,34 @@ def ratios(ours: Callable[[], object], theirs: Callable[[], object]) -> list[flo
         return time.process_time() - start
 
     seconds(ours), seconds(theirs)
-    found = sorted(seconds(theirs) / seconds(ours) for _ in range(BLOCKS))
-    return [float(np.median(found)), found[0], found[-1]]
+    values = sorted(seconds(theirs) / seconds(ours) for _ in range(BLOCKS))
+    return [float(np.median(values)), values[0], values[-1]]
 
 
 def main() -> None:
     torch.set_num_threads(1)
     assert_equal(problem(50))
-    found = {}
+    results = {}
     for B in (10, 50):
-        seen = problem(B)
-        batch = part(seen, B)
-        method, state, rng = begun(seen, "shared")
-        one, first, streams = begun(seen, "shared")
-        own, second, others = begun(seen, "own")
-        found[f"loop over draws, B = {B}"] = ratios(
+        data = problem(B)
+        batch = part(data, B)
+        method, state, rng = begun(data, "shared")
+        one, first, streams = begun(data, "shared")
+        own_method, second, others = begun(data, "own")
+        results[f"loop over draws, B = {B}"] = ratios(
             lambda m=method, s=state, r=rng, b=batch: m.step(s, b, r),
             lambda m=one, s=first, r=streams, b=batch: looped(m, s, b, r),
         )
-        found[f"rows: own, B = {B}"] = ratios(
+        results[f"rows: own, B = {B}"] = ratios(
             lambda m=method, s=state, r=rng, b=batch: m.step(s, b, r),
-            lambda m=own, s=second, r=others, b=batch: m.step(s, b, r),
+            lambda m=own_method, s=second, r=others, b=batch: m.step(s, b, r),
         )
     print(
         json.dumps(
             {
                 "benchmark": "aadm",
                 "peer": "loops and rows' own draws",
-                "ratios": found,
+                "ratios": results,
                 "goals": GOALS,
             }
         )

@@ -50,10 +50,10 @@ def component(role: str, name: str, **keys: Any) -> Any:
     """A component with its YAML's defaults, some changed."""
     cls = registry.get(role, name)
     with open(os.path.join(conf.__path__[0], role, f"{name}.yaml")) as file:
-        own = {
+        defaults = {
             key: value for key, value in yaml.safe_load(file).items() if key not in cls.threat_keys
         }
-    return cls.model_validate(own | keys)
+    return cls.model_validate(defaults | keys)
 
 
 def data() -> Supervised:
@@ -145,8 +145,8 @@ def changed(x: Words, value: int, most: int) -> Iterator[Words]:
     """x with at most so many of the words that have ``value`` turned into the other."""
     spots = [i for i, xi in enumerate(x) if xi == value]
     for size in range(most + 1):
-        for chosen in itertools.combinations(spots, size):
-            yield tuple(1 - xi if i in chosen else xi for i, xi in enumerate(x))
+        for subset in itertools.combinations(spots, size):
+            yield tuple(1 - xi if i in subset else xi for i, xi in enumerate(x))
 
 
 def attacked_spam(problem: Supervised) -> Tensor:
@@ -174,14 +174,16 @@ def agree(problem: Supervised, x: Tensor) -> dict[str, float]:
     assert min(fast) > 1e-30, (
         "a message that nobody can have sent would agree whatever the sums are"
     )
-    known = max(abs(a - literal.spam(row)[0]) / a for a, row in zip(fast, rows, strict=True))
+    relative_error = max(
+        abs(a - literal.spam(row)[0]) / a for a, row in zip(fast, rows, strict=True)
+    )
     method, posterior = classifier(problem)
     fast, z = odds_of(posterior, x, 0).tolist(), []
     literal = Loops(method, posterior, 1)
     for a, row in zip(fast, rows, strict=True):
         ratio, variance = literal.spam(row)
         z.append(abs(a - ratio) / (2 * variance) ** 0.5)
-    return {"relative": known, "standard_errors": max(z)}
+    return {"relative": relative_error, "standard_errors": max(z)}
 
 
 def clocked(work: Callable[[], object]) -> float:
@@ -202,12 +204,12 @@ def main() -> None:
     problem = data()
     test = problem.test.x
     few = attacked_spam(problem)[: arguments.messages]
-    found = agree(problem, few)
-    assert found["relative"] < 1e-8, (
-        f"of a known attacker the odds differ by {found['relative']:.1e}"
+    agreement = agree(problem, few)
+    assert agreement["relative"] < 1e-8, (
+        f"of a known attacker the odds differ by {agreement['relative']:.1e}"
     )
-    assert found["standard_errors"] < 5, (
-        f"odds differ by {found['standard_errors']:.1f} standard errors"
+    assert agreement["standard_errors"] < 5, (
+        f"odds differ by {agreement['standard_errors']:.1f} standard errors"
     )
     method, posterior = classifier(problem)
     rows = [tuple(int(v) for v in row) for row in few.tolist()]
@@ -225,8 +227,8 @@ def main() -> None:
     print(
         f"{problem.name}, {len(test):,} test messages of {problem.n_inputs} words, k <= {method.changes}, "
         f"{method.draws} draws of {method.candidates} candidates: {seconds[middle]:.1f} s, {rate:,.0f} messages/s\n"
-        f"{len(few)} messages in loops: {ratios[middle]:,.0f} times as long; odds within {found['relative']:.0e} of a "
-        f"known attacker, {found['standard_errors']:.1f} standard errors otherwise"
+        f"{len(few)} messages in loops: {ratios[middle]:,.0f} times as long; odds within {agreement['relative']:.0e} of a "
+        f"known attacker, {agreement['standard_errors']:.1f} standard errors otherwise"
     )
     cases = {
         "test set within a minute": [
@@ -238,7 +240,9 @@ def main() -> None:
     }
     line = {"benchmark": "acra", "peer": "a minute; loops over X'", "ratios": cases, "goals": GOALS}
     print(
-        json.dumps(line | {"messages_per_second": rate, "data": problem.name, "agreement": found})
+        json.dumps(
+            line | {"messages_per_second": rate, "data": problem.name, "agreement": agreement}
+        )
     )
 
 

@@ -144,9 +144,9 @@ def telling_size(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
 
 
 def ours(network: nn.Sequential, eps: float, stop: bool, precision: Precision = "full") -> Attack:
-    how = Ascent("linf", STEPS, ALPHA, stop_when_broken=stop, precision=precision)
+    ascent = Ascent("linf", STEPS, ALPHA, stop_when_broken=stop, precision=precision)
     victim = Attacked(ours_of(network), (0.0, 1.0))
-    return lambda x, y: ascend(victim, x, y[:, None], torch.Generator(), eps, how)
+    return lambda x, y: ascend(victim, x, y[:, None], torch.Generator(), eps, ascent)
 
 
 def peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
@@ -206,9 +206,9 @@ def timed(attacks: dict[str, Attack], x: Tensor, y: Tensor, repeats: int) -> dic
     times: dict[str, list[float]] = {name: [] for name in attacks}
     for repeat in range(repeats + 1):
         for name in np.random.default_rng(repeat).permutation(list(attacks)):
-            spent = clocked(attacks[name], x, y)
+            seconds = clocked(attacks[name], x, y)
             if repeat:
-                times[name].append(spent)
+                times[name].append(seconds)
     return {name: np.array(values) for name, values in times.items()}
 
 
@@ -218,13 +218,13 @@ def assert_rounding_harmless(
     """Robust accuracies by gradients in full and in half precision, judged in full, within half a point: where one image in a
     hundred ends otherwise, three standard errors of their difference on so many images (of 500 it is one)."""
     x, y = data(5000, generator)
-    whole, rounded = (
+    full_accuracy, rounded = (
         float((network(attack(x, y)).argmax(1) == y).double().mean()) for attack in attacks
     )
     print(
-        f"bfloat16: robust accuracy, in full precision, {rounded:.4f}, of gradients in full precision {whole:.4f}"
+        f"bfloat16: robust accuracy, in full precision, {rounded:.4f}, of gradients in full precision {full_accuracy:.4f}"
     )
-    assert abs(rounded - whole) <= 0.005, "rounded gradients weaken the attack"
+    assert abs(rounded - full_accuracy) <= 0.005, "rounded gradients weaken the attack"
 
 
 def main() -> None:
@@ -235,7 +235,7 @@ def main() -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     generator = torch.Generator().manual_seed(0)
-    shown: dict[str, list[float]] = {}
+    summaries: dict[str, list[float]] = {}
     goals = GOALS
     if not multiplies("bfloat16"):
         print("bfloat16: left out, this CPU has no products of such numbers")
@@ -254,12 +254,14 @@ def main() -> None:
         found_by = {attack: run(x, y) for attack, run in attacks.items()}
         for peer in PEERS:
             assert_equal(peer, network, y, found_by[f"ours{WHOLE}"], found_by[peer])
-        left = {
+        robust_accuracy = {
             attack: float((network(z).argmax(1) == y).double().mean())
             for attack, z in found_by.items()
         }
-        assert left["ours"] <= left[f"ours{WHOLE}"], "stopping early weakens the attack"
-        assert left["ours"] >= left[f"ours{WHOLE}"] - 0.02, (
+        assert robust_accuracy["ours"] <= robust_accuracy[f"ours{WHOLE}"], (
+            "stopping early weakens the attack"
+        )
+        assert robust_accuracy["ours"] >= robust_accuracy[f"ours{WHOLE}"] - 0.02, (
             "the attack that goes on walks out again"
         )
         times = timed(attacks, x, y, arguments.repeats)
@@ -271,20 +273,22 @@ def main() -> None:
         for suffix in ("", WHOLE):
             for peer in PEERS:
                 ratios = times[peer] / times[f"ours{suffix}"]
-                shown[f"{name}, {peer}{suffix}"] = np.quantile(ratios, (0.5, 0.25, 0.75)).tolist()
+                summaries[f"{name}, {peer}{suffix}"] = np.quantile(
+                    ratios, (0.5, 0.25, 0.75)
+                ).tolist()
         if multiplies("bfloat16"):
             assert_rounding_harmless(
                 network, [attacks[f"ours{WHOLE}"], attacks["ours, bfloat16"]], generator
             )
             ratios = times[f"ours{WHOLE}"] / times["ours, bfloat16"]
-            shown[f"{name}{ROUNDED}"] = np.quantile(ratios, (0.5, 0.25, 0.75)).tolist()
-    found = {
+            summaries[f"{name}{ROUNDED}"] = np.quantile(ratios, (0.5, 0.25, 0.75)).tolist()
+    report = {
         "benchmark": "attacks",
         "peer": "torchattacks 3.5, foolbox 3.3, ART 1.20",
-        "ratios": shown,
+        "ratios": summaries,
         "goals": goals,
     }
-    print(json.dumps(found))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -54,14 +54,14 @@ def data() -> tuple[DynamicLinear, Sequence]:
     setting = Setting(
         Path(os.environ.get("RUNNER_DATA_DIR", "data")), torch.device("cpu"), torch.float64, 1
     )
-    made = []
+    parts = []
     for role, name in (("dataset", "co2"), ("model", "dlm")):
         with open(os.path.join(os.path.dirname(str(conf.__file__)), role, f"{name}.yaml")) as file:
-            made.append(registry.get(role, name).model_validate(yaml.safe_load(file)))
+            parts.append(registry.get(role, name).model_validate(yaml.safe_load(file)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        problem = made[0].load(Streams(0), setting)
-    return made[1].build(problem, Streams(0)), problem
+        problem = parts[0].load(Streams(0), setting)
+    return parts[1].build(problem, Streams(0)), problem
 
 
 def ours(model: DynamicLinear, problem: Sequence, theta: Tensor) -> Both:
@@ -93,10 +93,12 @@ def in_statsmodels(model: DynamicLinear, problem: Sequence, theta: Tensor) -> Ca
 
     def run() -> Both:
         values, gradients = [], []
-        for at in theta.numpy():
-            here = value(at)
+        for point in theta.numpy():
+            here = value(point)
             values.append(here)
-            gradients.append([(value(at + STEP * unit) - here) / STEP for unit in np.eye(len(at))])
+            gradients.append(
+                [(value(point + STEP * unit) - here) / STEP for unit in np.eye(len(point))]
+            )
         return np.array(values), np.array(gradients)
 
     return run
@@ -128,15 +130,15 @@ def times(
     print(
         f"{problem.name}, {sets} sets: log-likelihoods the same within {np.abs(value - other).max():.0e}"
     )
-    spent: dict[str, list[float]] = {name: [] for name in ways}
+    durations: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(repeats + 3):
         for name, run in ways.items():
             milliseconds = clocked(run)
             if repeat >= 3:
-                spent[name].append(milliseconds)
-    for name, values in spent.items():
+                durations[name].append(milliseconds)
+    for name, values in durations.items():
         print(f"{name:12s} {statistics.median(values):8.2f} ms")
-    return spent
+    return durations
 
 
 def main() -> None:
@@ -149,14 +151,14 @@ def main() -> None:
     model, problem = data()
     pairs: dict[str, list[float]] = {}
     for sets in arguments.sets:
-        spent = times(model, problem, sets, arguments.repeats)
+        durations = times(model, problem, sets, arguments.repeats)
         pairs[f"{sets} at once"] = [
-            b / a for a, b in zip(spent["ours"], spent["statsmodels"], strict=True)
+            b / a for a, b in zip(durations["ours"], durations["statsmodels"], strict=True)
         ]
-        pairs.setdefault("50 ms by ours", [MOST / a for a in spent["ours"]])
+        pairs.setdefault("50 ms by ours", [MOST / a for a in durations["ours"]])
     ratios = {
-        case: [round(float(v), 3) for v in np.quantile(found, (0.5, 0.25, 0.75))]
-        for case, found in pairs.items()
+        case: [round(float(v), 3) for v in np.quantile(values, (0.5, 0.25, 0.75))]
+        for case, values in pairs.items()
     }
     print(json.dumps({"benchmark": "dlm", "peer": "statsmodels", "ratios": ratios, "goals": GOALS}))
 

@@ -74,8 +74,8 @@ def ours(module: BinaryAutoEncoder, problem: Unlabelled, name: str) -> Way:
     state = vi.init(module, problem, rng)
 
     def estimate() -> float:
-        found, terms, _ = gradient.estimate(module, batch, rng, None)
-        for parameter, g in zip(module.parameters(), found, strict=True):
+        gradients, terms, _ = gradient.estimate(module, batch, rng, None)
+        for parameter, g in zip(module.parameters(), gradients, strict=True):
             parameter.grad = -g
         return -float(terms["elbo"]) / ROWS
 
@@ -163,10 +163,10 @@ def storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
         def sample(self, law: Any, parents: Any, plates: Any, requires_grad: bool) -> Any:
             plate = next(plate for plate in plates if plate.name == self.plate_name)
             with storch.ignore_wrapping():
-                drawn = law.sample()
-            drawn = drawn._tensor if isinstance(drawn, storch.Tensor) else drawn
+                value = law.sample()
+            value = value._tensor if isinstance(value, storch.Tensor) else value
             return storch.StochasticTensor(
-                drawn, parents, plates, plate.name, plate.n, law, requires_grad
+                value, parents, plates, plate.name, plate.n, law, requires_grad
             ), plate
 
     optimizer = adam(module)
@@ -215,23 +215,23 @@ def checked(module: BinaryAutoEncoder, ways: dict[str, Way], draws: int) -> None
     directions = [
         torch.nn.functional.normalize(towards * part, dim=0) for part in (guide, 1 - guide)
     ]
-    found = {}
+    estimates = {}
     for name, way in ways.items():
-        seen = []
+        samples = []
         for _ in range(draws):
             bound = way.estimate()
             # it takes the mean over the rows
             g = gradient(1.0 if name.startswith("Storchastic") else ROWS)
-            seen.append([bound, *(float(g @ v) for v in directions)])
-        values = torch.tensor(seen, dtype=torch.float64)
-        found[name] = values.mean(0), values.std(0) / draws**0.5
+            samples.append([bound, *(float(g @ v) for v in directions)])
+        values = torch.tensor(samples, dtype=torch.float64)
+        estimates[name] = values.mean(0), values.std(0) / draws**0.5
         print(
             f"{name:40s} "
-            + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*found[name], strict=True))
+            + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*estimates[name], strict=True))
         )
-    first, error = next(iter(found.values()))
-    for name, (mean, own) in found.items():
-        z = (mean - first).abs() / (error.square() + own.square()).sqrt().clamp_min(1e-12)
+    first, error = next(iter(estimates.values()))
+    for name, (mean, std_error) in estimates.items():
+        z = (mean - first).abs() / (error.square() + std_error.square()).sqrt().clamp_min(1e-12)
         assert float(z.max()) < 4, f"{name}: not the same mean, |z| {z.tolist()}"
 
 
@@ -272,9 +272,9 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(arguments.repeats + 10):
         for name, way in ways.items():
-            spent = clocked(way.step)
+            milliseconds = clocked(way.step)
             if repeat >= 10:
-                times[name].append(spent)
+                times[name].append(milliseconds)
     ratios = {}
     for name, values in times.items():
         ratios[name] = quantiles([b / a for a, b in zip(times["vargrad"], values, strict=True)])

@@ -63,11 +63,11 @@ def component(role: str, name: str, **keys: Any) -> Any:
 def returns(times: int) -> np.ndarray:
     """A series of returns [T] drawn from the model."""
     generator = np.random.default_rng(0)
-    x, seen = MU + SIGMA / np.sqrt(1 - PHI**2) * generator.standard_normal(), []
+    x, observations = MU + SIGMA / np.sqrt(1 - PHI**2) * generator.standard_normal(), []
     for _ in range(times):
         x = MU + PHI * (x - MU) + SIGMA * generator.standard_normal()
-        seen.append(np.exp(x / 2) * generator.standard_normal())
-    return np.array(seen)
+        observations.append(np.exp(x / 2) * generator.standard_normal())
+    return np.array(observations)
 
 
 def filtered(model: StateSpace, problem: Sequence, particles: int) -> Callable[[], Tensor]:
@@ -80,8 +80,8 @@ def filtered(model: StateSpace, problem: Sequence, particles: int) -> Callable[[
         state = inference.init(model, problem, rng)
         for _, batch in problem.batches("observation", rng, 0, problem.observations.shape[1]):
             state, _ = inference.step(state, batch, rng)
-        found: Tensor = inference.posterior(state).log_normaliser
-        return found
+        log_evidence: Tensor = inference.posterior(state).log_normaliser
+        return log_evidence
 
     return run
 
@@ -174,25 +174,25 @@ def terrain(times: int) -> dict[str, Callable[[], Tensor]]:
 
 def clocked(run: Callable[[], Tensor]) -> tuple[float, Tensor]:
     start = time.process_time()
-    found = run()
-    return time.process_time() - start, found
+    result = run()
+    return time.process_time() - start, result
 
 
 def interleaved(ways: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, list[float]]:
     """Seconds of every run; log evidences of all ways are asserted to be the same in the mean."""
-    spent: dict[str, list[float]] = {name: [] for name in ways}
-    seen: dict[str, list[Tensor]] = {name: [] for name in ways}
+    durations: dict[str, list[float]] = {name: [] for name in ways}
+    evidences: dict[str, list[Tensor]] = {name: [] for name in ways}
     for _ in range(repeats + 1):  # the first warms up
         for name, run in ways.items():
-            seconds, found = clocked(run)
-            spent[name].append(seconds)
-            seen[name].append(found.double())
-    means = {name: float(torch.cat(values).mean()) for name, values in seen.items()}
+            seconds, evidence = clocked(run)
+            durations[name].append(seconds)
+            evidences[name].append(evidence.double())
+    means = {name: float(torch.cat(values).mean()) for name, values in evidences.items()}
     assert max(means.values()) - min(means.values()) < 0.25, f"log evidences differ: {means}"
     print("log evidence: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items()))
-    for name, values in spent.items():
+    for name, values in durations.items():
         print(f"{name:34s} {statistics.median(values[1:]):9.3f} s", flush=True)
-    return {name: values[1:] for name, values in spent.items()}
+    return {name: values[1:] for name, values in durations.items()}
 
 
 def ratio(peer: list[float], mine: list[float]) -> list[float]:
@@ -229,23 +229,23 @@ def main() -> None:
         ways = {"particles": volatility(y, n)}
         for name, dtype in (("float32", torch.float32), ("float64", torch.float64)):
             ways[name] = ours(y, n, 1, dtype)
-        spent = interleaved(ways, arguments.repeats)
+        durations = interleaved(ways, arguments.repeats)
         for name in ("float32", "float64"):
-            ratios[f"N = {n:,}, {name}"] = ratio(spent["particles"], spent[name])
+            ratios[f"N = {n:,}, {name}"] = ratio(durations["particles"], durations[name])
             goals[f"N = {n:,}, {name}"] = GOALS[name]
-    alone = ours(y, EACH, 1, torch.float32)
-    spent = interleaved(
+    single_run = ours(y, EACH, 1, torch.float32)
+    durations = interleaved(
         {
             "at once": ours(y, EACH, REPLICATES, torch.float32),
-            "one by one": lambda: torch.cat([alone() for _ in range(REPLICATES)]),
+            "one by one": lambda: torch.cat([single_run() for _ in range(REPLICATES)]),
         },
         arguments.repeats,
     )
-    ratios["100 replicates at once"] = ratio(spent["one by one"], spent["at once"])
+    ratios["100 replicates at once"] = ratio(durations["one by one"], durations["at once"])
     goals["100 replicates at once"] = GOALS["100 replicates at once"]
-    spent = interleaved(terrain(arguments.times), arguments.repeats)
+    durations = interleaved(terrain(arguments.times), arguments.repeats)
     ratios["terrain, 50 replicates at once"] = ratio(
-        spent["particles"], [s / FLIGHTS for s in spent["50 at once"]]
+        durations["particles"], [s / FLIGHTS for s in durations["50 at once"]]
     )
     goals["terrain, 50 replicates at once"] = GOALS["terrain, 50 replicates at once"]
     print(

@@ -91,9 +91,9 @@ def agent(checkout: str | None, actions: int, states: int) -> Any:
 
 def game(name: str, seeds: int, episodes: int) -> Game:
     setting = Setting(Path(), torch.device("cpu"), torch.float64, seeds)
-    made: Game = component("dataset", NAMES[name], episodes=episodes).load(Streams(0), setting)
-    made.attacker = component("attacker", "exponential_smoother")
-    return made
+    problem: Game = component("dataset", NAMES[name], episodes=episodes).load(Streams(0), setting)
+    problem.attacker = component("attacker", "exponential_smoother")
+    return problem
 
 
 def peer(name: str, episodes: int, checkout: str | None) -> float:
@@ -104,20 +104,20 @@ def peer(name: str, episodes: int, checkout: str | None) -> float:
         rules.reward_b[..., 0].numpy(),
         rules.transition.numpy(),
     )
-    ends = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
+    is_terminal = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
     touches = rules.touches.numpy()
-    she, p, rounds = agent(checkout, r_a.shape[1], len(r_a)), np.full(2, 0.5), 0
+    learner, p, rounds = agent(checkout, r_a.shape[1], len(r_a)), np.full(2, 0.5), 0
     start = time.process_time()
     for _ in range(episodes):
         s = rules.start
         for _ in range(rules.horizon):
-            a, b = she.act(s), int(np.argmin(p))
+            a, b = learner.act(s), int(np.argmin(p))
             s_next = int(after[s, a, b])
-            she.update(s, (a, b), (r_a[s, a, b], r_b[s, a, b]), s_next)
+            learner.update(s, (a, b), (r_a[s, a, b], r_b[s, a, b]), s_next)
             if touches[s, a].any():
                 p = 0.75 * p + 0.25 * touches[s, a]
             s, rounds = s_next, rounds + 1
-            if ends[s]:
+            if is_terminal[s]:
                 break
     return (time.process_time() - start) / rounds
 
@@ -127,13 +127,13 @@ def ours(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> f
     problem, rng = game(name, seeds, episodes), Streams(0)
     inference = component("inference", "level_k", engine=engine, level=level)
     state = inference.init(component("model", "q_table").build(problem, rng), problem, rng)
-    spent, rounds = 0.0, 0
+    seconds, rounds = 0.0, 0
     for _, episode in problem.batches("episode", rng, 0, episodes):
         start = time.process_time()
         state, _ = inference.step(state, episode, rng)
-        spent += time.process_time() - start
+        seconds += time.process_time() - start
         rounds += int(state.plays.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
-    return spent / rounds
+    return seconds / rounds
 
 
 def equal(name: str) -> None:
@@ -191,9 +191,9 @@ def main() -> None:
     for name, episodes in (("stateless", 4000), ("grid", 800)):
         case = f"{name}, 1,000 seeds"
         print(case)
-        told = lambda name=name, n=episodes: peer(name, n, arguments.aramarl)  # noqa: E731
+        peer_seconds = lambda name=name, n=episodes: peer(name, n, arguments.aramarl)  # noqa: E731
         loops = lambda name=name, n=episodes: ours(name, 1000, n // 2, "compiled")  # noqa: E731
-        ratios[case] = ratio(told, loops, arguments.repeats)
+        ratios[case] = ratio(peer_seconds, loops, arguments.repeats)
     case = "stateless, tensors, 100 seeds"
     print(case)
     ratios[case] = ratio(
@@ -201,15 +201,16 @@ def main() -> None:
         lambda: ours("stateless", 100, 300, "tensors"),
         arguments.repeats,
     )
-    spent, earned = {}, {}
+    durations, earned = {}, {}
     for engine, episodes in (("compiled", 1000), ("tensors", 50)):
         coins(20, engine)  # warms up
-        spent[engine], earned[engine] = coins(episodes, engine)
+        durations[engine], earned[engine] = coins(episodes, engine)
     assert torch.equal(earned["compiled"][:, :50], earned["tensors"]), (
         "coin game: the engines disagree"
     )
     print(
-        f"coin game, 10,000 episodes of 5 seeds: {spent['compiled']:.1f} s compiled, {spent['tensors']:.0f} s by tensors"
+        f"coin game, 10,000 episodes of 5 seeds: {durations['compiled']:.1f} s compiled, "
+        f"{durations['tensors']:.0f} s by tensors"
     )
     for level in range(1, 6):
         print(
@@ -223,7 +224,7 @@ def main() -> None:
                 "peer": name,
                 "ratios": ratios,
                 "goals": GOALS,
-                "coins": spent,
+                "coins": durations,
                 "at most": COINS,
             }
         )

@@ -175,10 +175,10 @@ def timed(samplers: dict[str, Sampler], draws: int, repeats: int) -> dict[str, R
     for _ in range(repeats):
         for name, sampler in samplers.items():
             start = time.process_time()
-            found = sampler(draws)
+            samples = sampler(draws)
             runs[name].seconds.append(time.process_time() - start)
-            runs[name].ess.append(effective(found))
-            runs[name].moments.append(torch.cat([found, found.square()], -1).double().mean(1))
+            runs[name].ess.append(effective(samples))
+            runs[name].moments.append(torch.cat([samples, samples.square()], -1).double().mean(1))
     return runs
 
 
@@ -268,17 +268,20 @@ def main() -> None:
     keep_freed_memory()
     results, ratios = [], {}
     for precision in arguments.dtype:
-        found = compare(precision, arguments.chains, arguments.draws, arguments.repeats)
+        comparison = compare(precision, arguments.chains, arguments.draws, arguments.repeats)
         print(
-            f"{precision}, {arguments.chains} chains; moments agree within {found['largest_z']:.1f} standard errors"
+            f"{precision}, {arguments.chains} chains; moments agree within {comparison['largest_z']:.1f} standard errors"
         )
-        for name, speed in found["min_ess_per_second"].items():
-            ms, per_draw = found["milliseconds_per_draw"][name], found["ess_per_draw"][name]
+        for name, speed in comparison["min_ess_per_second"].items():
+            ms, per_draw = (
+                comparison["milliseconds_per_draw"][name],
+                comparison["ess_per_draw"][name],
+            )
             print(
                 f"  {name:24s} {speed:10,.0f} min-ESS/s   {ms:6.2f} ms a draw of all chains   ESS {per_draw:.2f} a draw"
             )
-        results.append(found)
-        ratios |= found["ratios"]
+        results.append(comparison)
+        ratios |= comparison["ratios"]
     line = {
         "benchmark": "hmc",
         "peer": f"BlackJAX {blackjax.__version__}",

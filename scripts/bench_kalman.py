@@ -88,7 +88,7 @@ def in_filterpy(
     observations = problem.observations.numpy()
 
     def run() -> list[tuple[np.ndarray, np.ndarray]]:
-        found = []
+        moments = []
         for y in observations:
             filter = KalmanFilter(dim_x=len(A), dim_z=len(H))
             filter.x, filter.P, filter.F, filter.Q, filter.H, filter.R = (
@@ -100,8 +100,8 @@ def in_filterpy(
                 Sigma,
             )
             means, covariances, *_ = filter.batch_filter(y)
-            found.append((means, covariances))
-        return found
+            moments.append((means, covariances))
+        return moments
 
     return run
 
@@ -167,15 +167,15 @@ def main() -> None:
         "filterpy": in_filterpy(model, problem),
     }
     check(ways["steps"](), ways["series"](), ways["filterpy"](), ways["dynamax"]())
-    spent: dict[str, list[float]] = {name: [] for name in ways}
+    durations: dict[str, list[float]] = {name: [] for name in ways}
     for name in ("steps", "series", "dynamax"):
         for _ in range(3):
             ways[name]()
     for repeat in range(arguments.repeats):
         for name, run in ways.items():
             if name != "filterpy" or repeat < SLOW:
-                spent[name].append(clocked(run))
-    for name, values in spent.items():
+                durations[name].append(clocked(run))
+    for name, values in durations.items():
         print(f"{name:10s} {statistics.median(values):10.2f} ms")
     ratios = {}
     for mine, peer in (
@@ -184,12 +184,12 @@ def main() -> None:
         ("series", "dynamax"),
         ("steps", "dynamax"),
     ):
-        pairs = np.array([b / a for a, b in zip(spent[mine], spent[peer], strict=False)])
+        pairs = np.array([b / a for a, b in zip(durations[mine], durations[peer], strict=False)])
         ratios[f"{mine} against {peer}"] = [
             round(float(v), 3) for v in np.quantile(pairs, (0.5, 0.25, 0.75))
         ]
-    found = {"benchmark": "kalman", "peer": "filterpy, dynamax", "ratios": ratios, "goals": GOALS}
-    print(json.dumps(found | {"series": arguments.series, "times": arguments.times}))
+    report = {"benchmark": "kalman", "peer": "filterpy, dynamax", "ratios": ratios, "goals": GOALS}
+    print(json.dumps(report | {"series": arguments.series, "times": arguments.times}))
 
 
 if __name__ == "__main__":

@@ -45,30 +45,30 @@ def main() -> None:
     stamps: list[float] = []
     first: list[Any] = []  # the method, and what its first step is given
     sgld: Any = registry.get("inference", "sgld")
-    own = sgld.step
+    original_step = sgld.step
 
     def timed(self: Any, *given: Any) -> Any:
         if not first:
             first.extend((self, *given))
         begin = time.thread_time()
-        found = own(self, *given)
+        result = original_step(self, *given)
         stamps.extend((begin, time.thread_time()))
-        return found
+        return result
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         with mock.patch.object(sgld, "step", timed):
-            done = app.attempt(
+            outcome = app.attempt(
                 *compose(
                     ["+experiment=mog", f"steps={steps}", "eval_every=null", f"output_dir={folder}"]
                 )
             )
-        assert done.code == 0, done.message
+        assert outcome.code == 0, outcome.message
         (record,) = (path.parent for path in Path(folder).glob("mog/*/run.json"))
         lines = [json.loads(line) for line in (record / "metrics.jsonl").read_text().splitlines()]
         assert sum(line["phase"] == "train" for line in lines) > 1, "nothing was recorded"
         assert any((record / "checkpoints").iterdir()), "nothing was kept"
         assert sync.main(["sync", "--output-dir", folder]) == 0
-    beside = between(stamps, steps)
+    gaps = between(stamps, steps)
     stamps.clear()
     with mock.patch.object(sgld, "step", timed):
         method, state, batch, rng = first
@@ -76,10 +76,13 @@ def main() -> None:
             state, info = method.step(state, batch, rng)
     assert set(info) == {"log_joint", "grad_norm", "step_size", "draws"}
     bare = statistics.fmean(between(stamps, steps))
-    size = len(beside) // PARTS
-    costs = [statistics.fmean(beside[at : at + size]) - bare for at in range(0, size * PARTS, size)]
-    left = [STEP / (STEP + cost) for cost in costs]
-    share = [statistics.median(left), *statistics.quantiles(left, n=4)[::2]]
+    size = len(gaps) // PARTS
+    costs = [
+        statistics.fmean(gaps[start : start + size]) - bare
+        for start in range(0, size * PARTS, size)
+    ]
+    shares = [STEP / (STEP + cost) for cost in costs]
+    share = [statistics.median(shares), *statistics.quantiles(shares, n=4)[::2]]
     print(f"{steps} steps, {len(lines)} lines recorded: {1e6 * statistics.median(costs):.1f} µs beside each and the "
           f"{1e6 * bare:.1f} µs of a bare loop, {100 * (1 - share[0]):.2f} % beside steps of {1e3 * STEP:g} ms")  # fmt: skip
     ratios = {"time left to steps of 1 ms": share}

@@ -259,14 +259,14 @@ def main() -> None:
     for name, ms in table:
         print(f"{name:10s} {ms:8.1f} ms per step")
     ratios = {f"S={r['S']}": [r["ratio"], r["ratio_q1"], r["ratio_q3"]] for r in results}
-    found = {
+    report = {
         "benchmark": "mdgp",
         "peer": "GPyTorch DeepGP",
         "ratios": ratios,
         "goals": GOALS,
         "dtype": arguments.dtype,
     }
-    print(json.dumps(found | {"results": results, "table": dict(table)}))
+    print(json.dumps(report | {"results": results, "table": dict(table)}))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def model(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> dict[str, np.nda
     assert layout.weight is not None
     assert shared is not None
     assert specific is not None
-    given = {
+    inputs = {
         "x": batch.x,
         "y": batch.y[batch.mask],
         "task": batch.mask.long().argmax(1),
@@ -83,15 +83,15 @@ def model(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> dict[str, np.nda
         "noise_variance": ours.likelihood.noise_variance,
         "noise.shared": shared,
     }
-    given |= {f"noise.{t}": specific[:, t, layout.weight[t] > 0] for t in range(T)}
-    given |= {
+    inputs |= {f"noise.{t}": specific[:, t, layout.weight[t] > 0] for t in range(T)}
+    inputs |= {
         f"{name}.{key}": value
         for name, layer in named(ours).items()
         for key, value in learnt(layer).items()
     }
     return {
         key: value.detach().numpy() if isinstance(value, Tensor) else np.array(value)
-        for key, value in given.items()
+        for key, value in inputs.items()
     }
 
 
@@ -125,13 +125,13 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path) -> list[float]:
     noise = ours.noise_on(batch.x, Layout.of(batch.mask, kind), S, generator)
     script = Path(__file__).parent / "peers" / "gpflux_mdgp.py"
     with tempfile.TemporaryDirectory() as folder:
-        given, written = Path(folder, "model.npz"), Path(folder, "gradients.npz")
-        np.savez(given, **model(ours, batch, noise))
-        with PeerProcess(interpreter, script, str(given)) as peer:
-            peer.ask(f"differentiate {written}")
-            with np.load(written) as file:
-                found = {key: torch.from_numpy(value) for key, value in file.items()}
-            bound, gradient = differences(ours, batch, noise, found)
+        model_path, gradients_path = Path(folder, "model.npz"), Path(folder, "gradients.npz")
+        np.savez(model_path, **model(ours, batch, noise))
+        with PeerProcess(interpreter, script, str(model_path)) as peer:
+            peer.ask(f"differentiate {gradients_path}")
+            with np.load(gradients_path) as file:
+                gradients = {key: torch.from_numpy(value) for key, value in file.items()}
+            bound, gradient = differences(ours, batch, noise, gradients)
             allowed = WITHIN[dtype]
             assert bound < allowed[0], f"bounds differ by {bound:.1e}"
             assert gradient < allowed[1], f"gradients differ by {gradient:.1e}"

@@ -124,13 +124,13 @@ def main() -> None:
     for name, row in table.items():
         print(f"{name:22s}" + "".join(f"{ms:10.2f}" for ms in row.values()))
     ratios = {"K=100, P=10,000": [r["ratio"], r["ratio_q1"], r["ratio_q3"]]}
-    found = {
+    report = {
         "benchmark": "repulsion",
         "peer": "broadcast [K, K, P]",
         "ratios": ratios,
         "goals": GOALS,
     }
-    print(json.dumps(found | {"dtype": arguments.dtype, "milliseconds": table}))
+    print(json.dumps(report | {"dtype": arguments.dtype, "milliseconds": table}))
 
 
 if __name__ == "__main__":

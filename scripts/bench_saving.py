@@ -49,9 +49,9 @@ GOALS = {"time left to the sampler": 0.98, "draws among the bytes written": 1 / 
 
 
 def job(draws: int, folder: str) -> Job:
-    given = ["+experiment=mog", "inference=hmc", f"inference.warmup={WARMUP}", f"steps={WARMUP + draws}",
+    overrides = ["+experiment=mog", "inference=hmc", f"inference.warmup={WARMUP}", f"steps={WARMUP + draws}",
              f"checkpoint_every={EVERY}", "tracking=false", "offline=true", f"output_dir={folder}"]  # fmt: skip
-    return prepare(*compose(given))
+    return prepare(*compose(overrides))
 
 
 class Sampler:
@@ -107,7 +107,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         this = job(draws, folder)
         plain, without, cpu_without = Sampler(this).go([])
-        record, sampler, spent = Record.open(this), Sampler(this), [0.0]
+        record, sampler, save_seconds = Record.open(this), Sampler(this), [0.0]
         course = Course(this, record, None, sampler.problem, sampler.rng, Live(len(without), 1), Announcements(),
                         Received(), Watch(this), draws, 0.0, RowBlocks())  # fmt: skip
         with (
@@ -120,29 +120,34 @@ def main() -> None:
             def timed(step: Step[Any]) -> None:
                 began = time.monotonic()
                 save(step)
-                spent.append(time.monotonic() - began)
+                save_seconds.append(time.monotonic() - began)
 
-            found, seconds, cpu = sampler.go([timed])
+            state, seconds, cpu = sampler.go([timed])
         course.live.stop()
         record.close()
-        same(plain, found)
+        same(plain, state)
         facts, tensors, complaints = checkpoint.load_newest(
             this.folder / "checkpoints", this.signature
         ) or ({}, {}, [])
         assert not complaints
         same(plain, checkpoint.restore(facts, tensors, Sampler(this).start)[0])
-    history: list[Tensor] = [found.kept.rows, *(trace.rows for trace in found.stats.values())]
+    history: list[Tensor] = [state.kept.rows, *(trace.rows for trace in state.stats.values())]
     kept_bytes = sum(rows.nbytes for rows in history)
-    del spent[0]
+    del save_seconds[0]
     size = -(-len(seconds) // PARTS)
-    parts = [slice(at, at + size) for at in range(0, len(seconds), size)]
-    left = [1 - sum(spent[part]) / sum(seconds[part]) for part in parts]
+    parts = [slice(start, start + size) for start in range(0, len(seconds), size)]
+    shares = [1 - sum(save_seconds[part]) / sum(seconds[part]) for part in parts]
     share = kept_bytes / written
-    print(f"{draws} draws of {len(found.theta)} chains: {sum(without):.1f} s without checkpoints, {sum(seconds):.1f} s with "
-          f"{len(seconds) // EVERY}, of which {sum(spent):.2f} s ({100 * sum(spent) / sum(seconds):.2f} %) in saving; "
+    print(f"{draws} draws of {len(state.theta)} chains: {sum(without):.1f} s without checkpoints, {sum(seconds):.1f} s with "
+          f"{len(seconds) // EVERY}, of which {sum(save_seconds):.2f} s "
+          f"({100 * sum(save_seconds) / sum(seconds):.2f} %) in saving; "
           f"{kept_bytes / 1e6:.0f} MB kept, {written / 1e6:.0f} MB written")  # fmt: skip
     ratios = {
-        "time left to the sampler": [1 - sum(spent) / sum(seconds), min(left), max(left)],
+        "time left to the sampler": [
+            1 - sum(save_seconds) / sum(seconds),
+            min(shares),
+            max(shares),
+        ],
         "CPU": [cpu_without / cpu] * 3,
         "draws among the bytes written": [share, share, share],
     }

@@ -64,7 +64,7 @@ def built(K: int, dtype: torch.dtype) -> tuple[FeedForward, Supervised, Tensor, 
 
 def modules(network: FeedForward, theta: Tensor) -> list[nn.Module]:
     """One ordinary module for each particle."""
-    made = []
+    networks = []
     for particle in theta:
         module = nn.Sequential(nn.Linear(INPUTS, UNITS), nn.ReLU(), nn.Linear(UNITS, 1)).to(theta)
         with torch.no_grad():
@@ -73,8 +73,8 @@ def modules(network: FeedForward, theta: Tensor) -> list[nn.Module]:
             ):
                 linear.weight.copy_(weight)
                 linear.bias.copy_(bias)
-        made.append(module)
-    return made
+        networks.append(module)
+    return networks
 
 
 def flattened(parameters: dict[str, Tensor]) -> Tensor:
@@ -104,14 +104,14 @@ def ours(
     """Our step, and what it adds to θ but for the noise."""
     sgld = component("inference", "sgld", chains=len(theta), step_size=STEP_SIZE, burn_in=10**9)
     rng = Streams(0)
-    held = {"state": replace(sgld.init(network, problem, rng), theta=theta)}
+    slot = {"state": replace(sgld.init(network, problem, rng), theta=theta)}
     before = rng.noise.get_state()
 
     def step() -> None:
-        held["state"], _ = sgld.step(held["state"], batch, rng)
+        slot["state"], _ = sgld.step(slot["state"], batch, rng)
 
     step()
-    moved = held["state"].theta - theta
+    moved = slot["state"].theta - theta
     rng.noise.set_state(before)
     noise = torch.randn(theta.shape, generator=rng.noise, dtype=theta.dtype)
     return step, moved - (2 * STEP_SIZE) ** 0.5 * noise
@@ -217,21 +217,21 @@ def main() -> None:
         times = [(clocked(mine), clocked(step)) for _ in range(repeats + 10)][10:]
         pairs = [theirs / own for own, theirs in times]
         ratios[name] = [quantile(pairs, q) for q in (0.5, 0.25, 0.75)]
-        own, theirs = (quantile([pair[i] for pair in times], 0.5) for i in (0, 1))
+        our_ms, theirs = (quantile([pair[i] for pair in times], 0.5) for i in (0, 1))
         quartiles = "ratio {:.2f} (quartiles {:.2f}, {:.2f})".format(*ratios[name])
-        print(f"{name:28s} {theirs:8.2f} ms, ours {own:8.2f} ms   {quartiles}")
+        print(f"{name:28s} {theirs:8.2f} ms, ours {our_ms:8.2f} ms   {quartiles}")
     ways = [name for name in peers if name.startswith("vmap")]
-    shown = {
+    peer_ratios = {
         "posteriors": min(ratios[w] for w in ways),
         "loop over modules": ratios["loop over modules"],
     }
-    found = {
+    report = {
         "benchmark": "sgld",
         "peer": "posteriors 0.1; modules",
-        "ratios": shown,
+        "ratios": peer_ratios,
         "goals": GOALS,
     }
-    print(json.dumps(found | {"dtype": arguments.dtype, "particles": arguments.particles}))
+    print(json.dumps(report | {"dtype": arguments.dtype, "particles": arguments.particles}))
 
 
 if __name__ == "__main__":

@@ -45,26 +45,26 @@ finally:
 
 def seconds(code: str, *argv: str) -> float:
     """CPU seconds that the code prints last."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True
     )
-    return float(done.stdout.split()[-1])
+    return float(result.stdout.split()[-1])
 
 
 def main() -> None:
     ratios: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        given = ["smoke=true", "offline=true", "tracking=false"]
-        whole = ["+experiment=friend_or_foe", *given, f"output_dir={folder}/done"]
-        seconds(DONE, *whole)
+        overrides = ["smoke=true", "offline=true", "tracking=false"]
+        command = ["+experiment=friend_or_foe", *overrides, f"output_dir={folder}/done"]
+        seconds(DONE, *command)
         for i in range(ROUNDS):
             torch = seconds(TORCH)
             for name in FAMILIES:
                 began = seconds(
-                    FIRST_STEP, f"+experiment={name}", *given, f"output_dir={folder}/{i}"
+                    FIRST_STEP, f"+experiment={name}", *overrides, f"output_dir={folder}/{i}"
                 )
                 ratios.setdefault(f"first step, {name}", []).append(torch / began)
-            ratios.setdefault("done already", []).append(torch / seconds(DONE, *whole))
+            ratios.setdefault("done already", []).append(torch / seconds(DONE, *command))
     spread = {case: [statistics.median(r), min(r), max(r)] for case, r in ratios.items()}
     for case, (median, low, high) in spread.items():
         print(f"{case:<32} {median:.2f} ({low:.2f} to {high:.2f}) of the time of importing torch")

@@ -74,26 +74,26 @@ def data(columns: int) -> tuple[Array, Array]:
 
 
 def problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
-    beside: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     if X.shape[1]:
-        beside = {
+        extras = {
             "regressors": torch.tensor(X[:TIMES]),
             "regressor_names": [f"x{j}" for j in range(X.shape[1])],
         }
     if u is not None:
-        beside |= {
+        extras |= {
             "inputs": torch.tensor(u[:TIMES]),
             "input_names": [f"u{j}" for j in range(u.shape[1])],
         }
     return Sequence(
-        "simulated", None, torch.tensor(y[:TIMES]).view(1, -1, 1), None, ["y"], **beside
+        "simulated", None, torch.tensor(y[:TIMES]).view(1, -1, 1), None, ["y"], **extras
     )
 
 
 def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable[[int], Array]:
     """n sweeps by the compiled loop, from where those before ended: (σ, level σ, β) [n, C, …]; so many columns are expected in,
     None: all are."""
-    whole, rng = problem(y, X), Streams(0)
+    series, rng = problem(y, X), Streams(0)
     blocks = [component("block", "local_level", df=DF, guess=GUESS, upper=None)]
     if X.shape[1]:
         blocks.append(component("block", "regression", expected_size=size, standardise=False))
@@ -101,7 +101,7 @@ def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable
         "model", "structural", blocks=blocks, upper=None, r2=0.8, df=50.0 if X.shape[1] else 0.01
     )
     state = component("inference", "structural_gibbs", chains=chains).init(
-        model.build(whole, rng), whole, rng
+        model.build(series, rng), series, rng
     )
     place = state.place
 
@@ -109,10 +109,10 @@ def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable
         nonlocal place
         rows = []
         for _ in range(n // BLOCK):
-            place, _, kept = state.sweeps.together(
+            place, _, draws = state.sweeps.together(
                 place, state.sweeps.numbers(BLOCK, chains, rng.noise)
             )
-            rows.append(kept)
+            rows.append(draws)
         return torch.cat(rows).numpy()
 
     return run
@@ -133,9 +133,9 @@ def rust(y: Array, X: Array, chains: int, size: float = SIZE) -> Callable[[int],
             "nchains": chains,
             "seed": seed,
         }
-        found = run_gibbs_sampler(y=y, x=columns, pre_end=TIMES, niter=n, **keys)
-        beta = np.array(found.beta).reshape(len(found.sigma_obs), -1)
-        return np.column_stack([found.sigma_obs, found.sigma_level, beta])
+        fit = run_gibbs_sampler(y=y, x=columns, pre_end=TIMES, niter=n, **keys)
+        beta = np.array(fit.beta).reshape(len(fit.sigma_obs), -1)
+        return np.column_stack([fit.sigma_obs, fit.sigma_level, beta])
 
     return run
 
@@ -143,15 +143,15 @@ def rust(y: Array, X: Array, chains: int, size: float = SIZE) -> Callable[[int],
 def nuts(y: Array) -> Callable[[int], Array]:
     """NumPyro's NUTS, warmed up once and compiled: the random walk by its innovations in units of σ."""
     numpyro.enable_x64()
-    seen = jnp.asarray(y[:TIMES])
+    observations = jnp.asarray(y[:TIMES])
 
     def model() -> None:
         level = numpyro.sample("level", dist.Gamma(DF / 2, DF * GUESS**2 / 2)) ** -0.5
         noise = numpyro.sample("noise", dist.Gamma(0.005, 0.005)) ** -0.5
         z = numpyro.sample("z", dist.Normal(0, 1).expand([TIMES - 1]).to_event(1))
-        first = numpyro.sample("first", dist.Normal(seen[0], 1.0))
+        first = numpyro.sample("first", dist.Normal(observations[0], 1.0))
         path = first + jnp.concatenate([jnp.zeros(1), jnp.cumsum(level * z)])
-        numpyro.sample("y", dist.Normal(path, noise).to_event(1), obs=seen)
+        numpyro.sample("y", dist.Normal(path, noise).to_event(1), obs=observations)
 
     mcmc = MCMC(NUTS(model), num_warmup=1000, num_samples=1000, progress_bar=False)
     mcmc.run(jax.random.PRNGKey(0))
@@ -161,9 +161,9 @@ def nuts(y: Array) -> Callable[[int], Array]:
     def run(n: int) -> Array:
         mcmc.post_warmup_state = mcmc.last_state
         mcmc.run(mcmc.post_warmup_state.rng_key)
-        found = mcmc.get_samples()
+        samples = mcmc.get_samples()
         return np.column_stack(
-            [np.asarray(found["noise"]) ** -0.5, np.asarray(found["level"]) ** -0.5]
+            [np.asarray(samples["noise"]) ** -0.5, np.asarray(samples["level"]) ** -0.5]
         )
 
     return run
@@ -173,7 +173,7 @@ def fitted() -> None:
     """4,000 draws of a level, channels in the state and regressors, by the steps of a run."""
     y, X = data(REGRESSORS)
     u = np.random.default_rng(1).random((TIMES + 1, CHANNELS))
-    whole, rng = problem(y, X, u), Streams(0)
+    series, rng = problem(y, X, u), Streams(0)
     blocks = [
         component("block", "local_level"),
         component("block", "nerlove_arrow", expected_size=2.0),
@@ -181,9 +181,9 @@ def fitted() -> None:
     ]
     gibbs = component("inference", "structural_gibbs", chains=4, burn_in=0, thinning=1)
     state = gibbs.init(
-        component("model", "structural", blocks=blocks).build(whole, rng), whole, rng
+        component("model", "structural", blocks=blocks).build(series, rng), series, rng
     )
-    for _, batch in whole.batches("series", rng, 0, 1000):
+    for _, batch in series.batches("series", rng, 0, 1000):
         state, _ = gibbs.step(state, batch, rng)
     assert gibbs.posterior(state).n_draws == 1000
 
@@ -195,8 +195,8 @@ def ess(draws: Array) -> float:
 
 def timed(run: Callable[[int], Array], n: int) -> tuple[Array, float]:
     start = time.process_time()
-    found = run(n)
-    return found, time.process_time() - start
+    result = run(n)
+    return result, time.process_time() - start
 
 
 def agree(name: str, one: Array, other: Array) -> None:
@@ -210,12 +210,12 @@ def agree(name: str, one: Array, other: Array) -> None:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    given.add_argument("--draws", type=int, default=4000, help="of one chain, each run")
-    given.add_argument("--repeats", type=int, default=5, help="runs next to each other")
-    options = given.parse_args()
+    parser.add_argument("--draws", type=int, default=4000, help="of one chain, each run")
+    parser.add_argument("--repeats", type=int, default=5, help="runs next to each other")
+    options = parser.parse_args()
     torch.set_num_threads(1)
     bare, n = data(0), options.draws
     level, level_rust, level_nuts = ours(*bare, 1), rust(*bare, 1), nuts(bare[0])
@@ -243,25 +243,25 @@ def main() -> None:
         ratios["draws of one chain against bsts-causalimpact"].append(seconds[1] / seconds[0])
         seconds = [timed(run, max(BLOCK, n // 32 // BLOCK * BLOCK))[1] for run in (many, many_rust)]
         ratios["draws of 32 chains against bsts-causalimpact"].append(seconds[1] / seconds[0])
-        (mine, spent), (theirs, took) = timed(level, n), timed(level_nuts, 1000)
+        (mine, our_seconds), (theirs, took) = timed(level, n), timed(level_nuts, 1000)
         ratios["ESS of level σ against NUTS"].append(
-            ess(mine[:, 0, 1]) / spent / (ess(theirs[:, 1]) / took)
+            ess(mine[:, 0, 1]) / our_seconds / (ess(theirs[:, 1]) / took)
         )
-        ratios["draws against NUTS"].append(n / spent / (1000 / took))
+        ratios["draws against NUTS"].append(n / our_seconds / (1000 / took))
         start = time.process_time()
         fitted()
         ratios["4,000 draws with channels in 3 s"].append(3 / (time.process_time() - start))
-    told = {
+    summaries = {
         name: [statistics.median(values), min(values), max(values)]
         for name, values in ratios.items()
     }
-    found = {
+    report = {
         "benchmark": "structural",
         "peer": "bsts-causalimpact, numpyro",
-        "ratios": told,
+        "ratios": summaries,
         "goals": GOALS,
     }
-    print(json.dumps(found, ensure_ascii=False))
+    print(json.dumps(report, ensure_ascii=False))
 
 
 if __name__ == "__main__":

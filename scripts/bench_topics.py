@@ -106,8 +106,8 @@ def topics_of(fitted: LatentDirichletAllocation) -> Tensor:
 
 def clocked(run: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
-    found = run()
-    return time.process_time() - start, found
+    result = run()
+    return time.process_time() - start, result
 
 
 def first_good(
@@ -115,9 +115,9 @@ def first_good(
 ) -> tuple[int, float]:
     """The first seed with which a method is within ``ALIKE`` of a perplexity, and its own."""
     for seed in range(SEEDS):
-        found = score(problem, run(seed)[1])
-        if abs(found - best) < ALIKE:
-            return seed, found
+        heldout_score = score(problem, run(seed)[1])
+        if abs(heldout_score - best) < ALIKE:
+            return seed, heldout_score
     raise AssertionError(f"none of {SEEDS} seeds comes near {best:.3f}")
 
 
@@ -145,13 +145,13 @@ def reviews(passes: int) -> None:
     for seed in range(3):
         problem = loaded("word_counts", seed)
         table = dense(problem.train, problem.n_words)
-        spent, fitted = clocked(lambda table=table, seed=seed: scikit(table, seed, 20))
+        seconds, fitted = clocked(lambda table=table, seed=seed: scikit(table, seed, 20))
         took, best = clocked(
             lambda problem=problem, seed=seed: ours(problem, "lda_cavi", passes, seed, 20)
         )
         one = ours(problem, "lda_cavi", passes, seed, 20, starts=1)
         print(
-            f"{problem.name}, hold-out {seed}: scikit-learn {score(problem, topics_of(fitted)):.1f} ({spent:.1f} s), "
+            f"{problem.name}, hold-out {seed}: scikit-learn {score(problem, topics_of(fitted)):.1f} ({seconds:.1f} s), "
             f"lda_cavi, 4 starts {score(problem, best):.1f} ({took:.1f} s), 1 start {score(problem, one):.1f}",
             flush=True,
         )
@@ -208,8 +208,8 @@ def main() -> None:
     print(f"held-out perplexity: the truth {truth:.3f}, lda_cavi, four starts {four:.3f}")
     seeds = {}
     for name, run in runs.items():
-        seeds[name], found = first_good(run, problem, four)
-        print(f"{name:24s} {found:.3f} with seed {seeds[name]}")
+        seeds[name], heldout_score = first_good(run, problem, four)
+        print(f"{name:24s} {heldout_score:.3f} with seed {seeds[name]}")
     seen_alike(problem, scikit(table, seeds["scikit-learn"], K))
     times: dict[str, list[float]] = {name: [] for name in ("lda_cavi, four starts", *runs)}
     for _ in range(arguments.repeats):

@@ -38,10 +38,15 @@ LONG = ["+experiment=mog", "steps=20000", "eval_every=2000"]  # a minute, or les
 
 def smoke(folder: Path, seed: int, tracking: bool) -> float:
     """Seconds of one smoke run in a process of its own."""
-    given = [*SMOKE, f"output_dir={folder}", f"seed={seed}", f"tracking={str(tracking).lower()}"]
+    overrides = [
+        *SMOKE,
+        f"output_dir={folder}",
+        f"seed={seed}",
+        f"tracking={str(tracking).lower()}",
+    ]
     began = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "runner.cli", *given], stdout=subprocess.DEVNULL, check=True
+        [sys.executable, "-m", "runner.cli", *overrides], stdout=subprocess.DEVNULL, check=True
     )
     return time.perf_counter() - began
 
@@ -59,8 +64,8 @@ def of_smoke_runs() -> dict[str, tuple[list[float], float]]:
     without = times.pop("without")
     goal = statistics.median(without) / (statistics.median(without) + ALLOWED)
     return {
-        f"{case} of a folder": ([w / t for w, t in zip(without, of, strict=True)], goal)
-        for case, of in times.items()
+        f"{case} of a folder": ([w / t for w, t in zip(without, seconds, strict=True)], goal)
+        for case, seconds in times.items()
     }
 
 
@@ -79,7 +84,7 @@ def timed(name: str, spent: list[float]) -> Iterator[None]:
 
 def of_a_server_that_never_answers() -> float:
     """The share of a run's time that is left to it."""
-    spent: list[float] = []
+    durations: list[float] = []
     with (
         closing(socket.create_server(("127.0.0.1", 0), backlog=100)) as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
@@ -87,17 +92,17 @@ def of_a_server_that_never_answers() -> float:
             os.environ, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{server.getsockname()[1]}"}
         ),
         mock.patch.object(duties, "PUSH_EVERY", duties.PUSH_EVERY / 30),
-        timed("begin", spent),
-        timed("end", spent),
+        timed("begin", durations),
+        timed("end", durations),
     ):
         began = time.perf_counter()
-        done = app.attempt(*compose([*LONG, f"output_dir={folder}"]))
+        outcome = app.attempt(*compose([*LONG, f"output_dir={folder}"]))
         took = time.perf_counter() - began
-        assert done.code == 0, done.message
+        assert outcome.code == 0, outcome.message
         (record,) = Path(folder).glob("mog/*/")
         assert read_marks(record, os.environ["MLFLOW_TRACKING_URI"]).run_id is None
-    assert len(spent) > 2, "the run was too short"
-    return 1 - sum(spent) / took
+    assert len(durations) > 2, "the run was too short"
+    return 1 - sum(durations) / took
 
 
 def main() -> None:

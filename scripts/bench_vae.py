@@ -46,8 +46,8 @@ def ours(module: AutoEncoder, problem: Unlabelled) -> Way:
     state = vi.init(module, problem, rng)
 
     def estimate() -> float:
-        found, terms, _ = gradient.estimate(module, batch, rng, None)
-        for parameter, g in zip(module.parameters(), found, strict=True):
+        gradients, terms, _ = gradient.estimate(module, batch, rng, None)
+        for parameter, g in zip(module.parameters(), gradients, strict=True):
             parameter.grad = -g
         return -float(terms["elbo"]) / ROWS
 
@@ -101,20 +101,20 @@ def checked(module: AutoEncoder, ways: dict[str, Way], draws: int) -> None:
         first.estimate()
         towards += gradient()
     direction = torch.nn.functional.normalize(towards, dim=0)
-    found = {}
+    estimates = {}
     for name, way in ways.items():
         values = torch.tensor(
             [[way.estimate(), float(gradient() @ direction)] for _ in range(draws)],
             dtype=torch.float64,
         )
-        found[name] = values.mean(0), values.std(0) / draws**0.5
+        estimates[name] = values.mean(0), values.std(0) / draws**0.5
         print(
             f"{name:40s} "
-            + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*found[name], strict=True))
+            + "  ".join(f"{m:9.3f} ± {e:.3f}" for m, e in zip(*estimates[name], strict=True))
         )
-    mean, error = next(iter(found.values()))
-    for name, (other, own) in found.items():
-        z = (other - mean).abs() / (error.square() + own.square()).sqrt().clamp_min(1e-12)
+    mean, error = next(iter(estimates.values()))
+    for name, (other, std_error) in estimates.items():
+        z = (other - mean).abs() / (error.square() + std_error.square()).sqrt().clamp_min(1e-12)
         assert float(z.max()) < 4, f"{name}: not the same mean, |z| {z.tolist()}"
 
 
@@ -141,9 +141,9 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(arguments.repeats + 10):
         for name, way in ways.items():
-            spent = clocked(way.step)
+            milliseconds = clocked(way.step)
             if repeat >= 10:
-                times[name].append(spent)
+                times[name].append(milliseconds)
     ratios = {}
     for name, values in times.items():
         ratios[name] = quantiles([b / a for a, b in zip(times["ours"], values, strict=True)])

@@ -83,10 +83,10 @@ def stepper(model: Any, problem: Any, batch: Any, **keys: Any) -> Callable[[], d
         "inference", "vis", **({"refine_steps": 5, "n_samples": 1, "eta": 1e-5} | keys)
     )
     rng = Streams(0)
-    held = {"state": inference.init(model.build(problem, Streams(0)), problem, rng)}
+    slot = {"state": inference.init(model.build(problem, Streams(0)), problem, rng)}
 
     def step() -> dict[str, Any]:
-        held["state"], info = inference.step(held["state"], batch, rng)
+        slot["state"], info = inference.step(slot["state"], batch, rng)
         return info
 
     return step
@@ -131,23 +131,25 @@ def main() -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     ratios = {}
-    for name, made in (("vae", images), ("bnn", table)):
-        model, problem, batch = made()
+    for name, factory in (("vae", images), ("bnn", table)):
+        model, problem, batch = factory()
         same(model, problem, batch)
         steps = {way: stepper(model, problem, batch, **keys) for way, keys in WAYS.items()}
         times: dict[str, list[float]] = {way: [] for way in steps}
         for repeat in range(repeats + 10):
             for way, step in steps.items():
-                spent = clocked(step)
+                milliseconds = clocked(step)
                 if repeat >= 10:
-                    times[way].append(spent)
+                    times[way].append(milliseconds)
         base = torch.tensor(times["T = 0"], dtype=torch.float64)
         print(f"{name}: T = 0 {base.median():.2f} ms a step")
         for way in ("fast", "full"):
-            own = torch.tensor(times[way], dtype=torch.float64)
-            found = (base / own).quantile(torch.tensor([0.5, 0.1, 0.9], dtype=torch.float64))
-            ratios[f"{name}, {way}"] = [round(float(v), 3) for v in found]
-            print(f"{name}, {way}: {own.median():.2f} ms, {1 / found[0]:.2f} times T = 0")
+            durations = torch.tensor(times[way], dtype=torch.float64)
+            quantiles = (base / durations).quantile(
+                torch.tensor([0.5, 0.1, 0.9], dtype=torch.float64)
+            )
+            ratios[f"{name}, {way}"] = [round(float(v), 3) for v in quantiles]
+            print(f"{name}, {way}: {durations.median():.2f} ms, {1 / quantiles[0]:.2f} times T = 0")
     print(json.dumps({"benchmark": "vis", "peer": "T = 0", "ratios": ratios, "goals": GOALS}))
 
 

@@ -40,22 +40,22 @@ def docstring(text: str) -> str:
     out = []
     for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         lines = block.splitlines()
-        for indented, of in _runs(lines):
+        for indented, block_lines in _runs(lines):
             if indented:
-                out.append(f"<pre>{html.escape(chr(10).join(of), quote=False)}</pre>")
+                out.append(f"<pre>{html.escape(chr(10).join(block_lines), quote=False)}</pre>")
             else:
-                out.append(f"<p>{inline(' '.join(of))}</p>")
+                out.append(f"<p>{inline(' '.join(block_lines))}</p>")
     return "\n".join(out)
 
 
 def _runs(lines: list[str]) -> Iterable[tuple[bool, list[str]]]:
     """Lines that follow each other and are indented, or are not."""
-    begun: list[str] = []
+    group: list[str] = []
     for i, line in enumerate(lines):
-        begun.append(line)
+        group.append(line)
         if i + 1 == len(lines) or lines[i + 1].startswith(" ") != line.startswith(" "):
-            yield line.startswith(" "), begun
-            begun = []
+            yield line.startswith(" "), group
+            group = []
 
 
 def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
@@ -70,22 +70,23 @@ def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
 def _figure(shown: Shown | None, page: Path, site: Path) -> str:
     if shown is None:
         return ""
-    at = os.path.relpath(site / "results" / shown.file.name, page.parent)
+    link = os.path.relpath(site / "results" / shown.file.name, page.parent)
     results = os.path.relpath(site / "results" / "README.md", page.parent)
-    return f"\n## In use\n\n![{shown.file.stem}]({at})\n\nFrom `{shown.of}`, among the [results]({results}).\n"
+    return f"\n## In use\n\n![{shown.file.stem}]({link})\n\nFrom `{shown.of}`, among the [results]({results}).\n"
 
 
 def _linked(role: str, names: str) -> str:
-    known = set(registry.names(role))
+    role_names = set(registry.names(role))
     return ", ".join(
-        f"[{name}](../{role}/{name}.md)" if name in known else name for name in names.split(", ")
+        f"[{name}](../{role}/{name}.md)" if name in role_names else name
+        for name in names.split(", ")
     )
 
 
 def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> str:
     """Sentence, source, what it fits, the docstring with its update rule, every key, and a figure where there is one."""
-    _, own = describe(role, entry.name)
-    facts = {fact: ", ".join(sorted(as_set(own.facts.get(fact)))) for fact in FACTS}
+    _, description = describe(role, entry.name)
+    facts = {fact: ", ".join(sorted(as_set(description.facts.get(fact)))) for fact in FACTS}
     key = (
         role
         if role in registry.CHOSEN
@@ -99,17 +100,20 @@ def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> 
     lines += [f"- **Source** {inline(entry.source)}"] * bool(entry.source)
     lines += [f"- **{fact}** {value}" for fact, value in facts.items() if value]
     lines += [
-        f"- **goes with {other}** {_linked(other, names)}" for other, names in partners(role, own)
+        f"- **goes with {other}** {_linked(other, names)}"
+        for other, names in partners(role, description)
     ]
-    lines += ["", "## What it does", "", docstring(own.docstring), ""]
+    lines += ["", "## What it does", "", docstring(description.docstring), ""]
     path = CONF / role / f"{entry.name}.yaml"
     if path.exists():
         keys = [
-            k for k in explain_keys(read_keys(path)[0], own) if k.path != "name" and not k.nested
+            k
+            for k in explain_keys(read_keys(path)[0], description)
+            if k.path != "name" and not k.nested
         ]
         cells = [
             [f"<code>{html.escape(k.path)}</code>", f"<code>{html.escape(k.text)}</code>",
-             html.escape(own.fields.get(k.path, "")), html.escape(k.comment)]
+             html.escape(description.fields.get(k.path, "")), html.escape(k.comment)]
             for k in keys
         ]  # fmt: skip
         lines += [
@@ -134,31 +138,31 @@ def write_components(site: Path) -> None:
         "",
     ]
     for role in registry.ROLES:
-        found = registry.catalogue(role)
+        entries = registry.catalogue(role)
         cells = [
             [f'<a href="{e.name}/">{e.name}</a>', inline(e.sentence), inline(e.source)]
-            for e in found
+            for e in entries
         ]
         index = f"# {role}\n\n{WHAT[role]}\n\n{table((role, 'what it is', 'source'), cells)}\n"
         (site / "components" / role / "index.md").write_text(index, encoding="utf-8")
-        lines.append(f"- [{role}]({role}/index.md): {len(found)}. {WHAT[role]}")
+        lines.append(f"- [{role}]({role}/index.md): {len(entries)}. {WHAT[role]}")
     (site / "components" / "index.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def write_gallery(site: Path) -> None:
     """``gallery.md``: the main figure of every experiment that has one among the results; the others by name."""
     about = {name: line for name, line, _ in rows("experiment")}
-    shown = {name: of_experiment(name) for name in options("experiment")}
+    by_experiment = {name: of_experiment(name) for name in options("experiment")}
     cards, without = [], []
-    for name, figure in shown.items():
+    for name, figure in by_experiment.items():
         if figure is None:
             without.append(f"- `+experiment={name}` {inline(about[name])}")
             continue
-        made = f"from {figure.of}"
+        credit = f"from {figure.of}"
         cards.append(
             f'<figure markdown="0"><a href="../results/{figure.file.name}"><img loading="lazy" alt="{figure.file.stem}" '
             f'src="../results/{figure.file.name}"></a><figcaption><code>+experiment={name}</code> '
-            f"{inline(about[name])} <em>({made})</em></figcaption></figure>"
+            f"{inline(about[name])} <em>({credit})</em></figcaption></figure>"
         )
     page = [
         "# Gallery",

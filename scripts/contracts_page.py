@@ -86,14 +86,14 @@ def users(fact: str, role: str, word: str) -> list[str]:
 def vars_of(role: str, name: str) -> dict[str, frozenset[str]]:
     """The facts of a component's class that are sets of words."""
     cls = registry.get(role, name)
-    found: dict[str, frozenset[str]] = {}
+    facts: dict[str, frozenset[str]] = {}
     for base in reversed(cls.__mro__):
-        found |= {k: v for k, v in vars(base).items() if isinstance(v, frozenset)}
+        facts |= {k: v for k, v in vars(base).items() if isinstance(v, frozenset)}
         for fact in ("needs_by_kind", "instead_by_kind"):
             by_kind = vars(base).get(fact) or {}
             if by_kind:
-                found[fact] = frozenset().union(*by_kind.values())
-    return found
+                facts[fact] = frozenset().union(*by_kind.values())
+    return facts
 
 
 def protocol(
@@ -102,8 +102,8 @@ def protocol(
     """One protocol: its name, its sentence, its members and who has to do with it."""
     title = f"### `{word}`: {node.name}" if word else f"### {node.name}"
     parts = [title, ast.get_docstring(node) or "", f"```python\n{dedented(source)}\n```"]
-    told = [f"{verb}: {', '.join(names)}." for verb, names in said if names]
-    return "\n\n".join(part for part in [*parts, " ".join(told)] if part)
+    sentences = [f"{verb}: {', '.join(names)}." for verb, names in said if names]
+    return "\n\n".join(part for part in [*parts, " ".join(sentences)] if part)
 
 
 def page() -> str:
@@ -145,24 +145,24 @@ def page() -> str:
                 if word
                 else []
             )
-            said = (
+            relations = (
                 [("Offered by", users("offers", "model", word)), ("Needed by", needing)]
                 if word
                 else []
             )
             if word:
-                said += [
+                relations += [
                     ("Simulated by", users("simulates", "dataset", word)),
                     ("Assumed by", users("assumes", "model", word)),
                 ]
-            out.append(protocol(node, source, word, said))
+            out.append(protocol(node, source, word, relations))
     out.append(
         "## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else."
     )
-    given = table(CONTRACTS / "posteriors" / "__init__.py", "POSTERIORS")
+    posterior_names = table(CONTRACTS / "posteriors" / "__init__.py", "POSTERIORS")
     for name in ("labels", "rows", "series", "play"):
         for node, source in classes(CONTRACTS / "posteriors" / f"{name}.py"):
-            word = given.get(node.name)
+            word = posterior_names.get(node.name)
             out.append(
                 protocol(
                     node,

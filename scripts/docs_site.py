@@ -27,11 +27,11 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 def targets() -> dict[Path, Path]:
     """Where each file of the repository that the site has stands in it."""
-    found = {ROOT / name: Path(at) for name, at in PAGES.items()}
+    by_source = {ROOT / name: Path(target) for name, target in PAGES.items()}
     for path in sorted((ROOT / "docs").rglob("*")):
         if path.is_file() and path.suffix in FILES:
-            found[path] = path.relative_to(ROOT / "docs")
-    return found
+            by_source[path] = path.relative_to(ROOT / "docs")
+    return by_source
 
 
 def turned(text: str, page: Path, known: dict[Path, Path]) -> str:
@@ -41,10 +41,10 @@ def turned(text: str, page: Path, known: dict[Path, Path]) -> str:
         picture, words, to, anchor = match[1], match[2], match[3], match[4] or ""
         if re.match(r"[a-z]+:", to):
             return match[0]
-        at = known.get((page.parent / to).resolve())
-        if at is None:
+        target = known.get((page.parent / to).resolve())
+        if target is None:
             return words
-        return f"{picture}[{words}]({os.path.relpath(at, known[page].parent)}{anchor})"
+        return f"{picture}[{words}]({os.path.relpath(target, known[page].parent)}{anchor})"
 
     parts = re.split(r"(^```.*?^```$|^    .*$)", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(parts))
@@ -53,13 +53,13 @@ def turned(text: str, page: Path, known: dict[Path, Path]) -> str:
 def assemble() -> None:
     """Fills build/site_source."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    known = targets()
-    for path, at in known.items():
-        target = SOURCE / at
+    pages = targets()
+    for path, location in pages.items():
+        target = SOURCE / location
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
             target.write_text(
-                turned(path.read_text(encoding="utf-8"), path, known), encoding="utf-8"
+                turned(path.read_text(encoding="utf-8"), path, pages), encoding="utf-8"
             )
         else:
             shutil.copy2(path, target)

@@ -36,11 +36,12 @@ def needed(name: str, extras: frozenset[str], found: dict[str, str]) -> None:
 
 def main() -> None:
     """Writes the file."""
-    found: dict[str, str] = {}
-    needed(NAME, frozenset({"dev"}), found)
-    found.pop(NAME, None)
+    versions: dict[str, str] = {}
+    needed(NAME, frozenset({"dev"}), versions)
+    versions.pop(NAME, None)
     LOCK.write_text(
-        HEADER + "".join(f"{name}=={found[name]}\n" for name in sorted(found)), encoding="utf-8"
+        HEADER + "".join(f"{name}=={versions[name]}\n" for name in sorted(versions)),
+        encoding="utf-8",
     )
 
 

@@ -53,8 +53,8 @@ def find_spans(scope: ast.AST, text: str) -> list[tuple[ast.AST, ast.AST]]:
     """First and last node of each place in a scope whose syntax is that text, in the order of the lines."""
     expression = parse_expression(text)
     if expression is not None:
-        wanted = ast.dump(expression)
-        matches = [n for n in ast.walk(scope) if isinstance(n, ast.expr) and ast.dump(n) == wanted]
+        target = ast.dump(expression)
+        matches = [n for n in ast.walk(scope) if isinstance(n, ast.expr) and ast.dump(n) == target]
         spans: list[tuple[ast.AST, ast.AST]] = [(n, n) for n in matches]
     else:
         statements = [ast.dump(n) for n in ast.parse(textwrap.dedent(text)).body]

@@ -178,8 +178,8 @@ def together(wanted: list[Mutant]) -> list[tuple[str, ...]]:
         files, _, expression = " ".join(mutant.tests).partition(" -k ")
         expressions.setdefault(tuple(files.split()), set()).add(expression)
     return [
-        files if "" in found else (*files, "-k", " or ".join(f"({e})" for e in sorted(found)))
-        for files, found in expressions.items()
+        files if "" in keywords else (*files, "-k", " or ".join(f"({e})" for e in sorted(keywords)))
+        for files, keywords in expressions.items()
     ]
 
 
@@ -195,20 +195,22 @@ def judged(wanted: list[Mutant], jobs: int) -> list[str]:
             copy, start = copies.get(), time.monotonic()
             try:
                 if mutant is None:
-                    code, told = outcome(copy, words)
-                    found = (
+                    code, output = outcome(copy, words)
+                    problem = (
                         ""
                         if code == pytest.ExitCode.OK
-                        else f"fails without a mutant ({code}):\n{told}"
+                        else f"fails without a mutant ({code}):\n{output}"
                     )
                     name = shlex.join(words)
                 else:
-                    found, name = complaint(mutant, copy), f"{mutant.name}: {mutant.what}"
+                    problem, name = complaint(mutant, copy), f"{mutant.name}: {mutant.what}"
             finally:
                 copies.put(copy)
-            if found or mutant:
-                print(f"{found or 'caught'}  {name}  {time.monotonic() - start:.1f} s", flush=True)
-            return f"{name}: {found}" if found else ""
+            if problem or mutant:
+                print(
+                    f"{problem or 'caught'}  {name}  {time.monotonic() - start:.1f} s", flush=True
+                )
+            return f"{name}: {problem}" if problem else ""
 
         with ThreadPoolExecutor(jobs) as pool:
             tasks: list[tuple[Mutant | None, tuple[str, ...]]] = [(m, m.tests) for m in wanted]
@@ -227,18 +229,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="at once (default: one per core)"
     )
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for name in SHARED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    wanted = select_mutants(given.names)
-    if not wanted:
+    mutants = select_mutants(arguments.names)
+    if not mutants:
         print(
             f"no mutant of that name; families: {', '.join(sorted({m.name.split('/')[0] for m in select_mutants([])}))}"
         )
         return 2
-    return 1 if judged(wanted, given.jobs) else 0
+    return 1 if judged(mutants, arguments.jobs) else 0
 
 
 if __name__ == "__main__":

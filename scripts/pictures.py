@@ -35,10 +35,10 @@ def terminal(target: Path) -> None:
         code = run_once(COMMAND)
     if code:
         raise SystemExit(f"the run ended with {code}")
-    said = console.out.export_svg(
+    svg = console.out.export_svg(
         title=f"runner {' '.join(COMMAND[:2])}", code_format=FORMAT, unique_id="runner"
     )
-    target.write_text(said, encoding="utf-8")
+    target.write_text(svg, encoding="utf-8")
 
 
 def report(target: Path) -> None:
@@ -50,13 +50,24 @@ def report(target: Path) -> None:
         print(f"no Chromium here: {target.name} stays as it is")
         return
     with tempfile.TemporaryDirectory() as folder:
-        kept = ROOT / "docs" / "results" / f"{REPORT}_replicates.csv"
-        made = ["report", REPORT, "--with", str(kept), "--output-dir", folder, "--to", folder]
+        scores_path = ROOT / "docs" / "results" / f"{REPORT}_replicates.csv"
+        report_args = [
+            "report",
+            REPORT,
+            "--with",
+            str(scores_path),
+            "--output-dir",
+            folder,
+            "--to",
+            folder,
+        ]
         subprocess.run(
-            [sys.executable, "-m", "runner.cli", *made], check=True, stdout=subprocess.DEVNULL
+            [sys.executable, "-m", "runner.cli", *report_args],
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         page = (Path(folder) / f"{REPORT}.html").as_uri()
-        shown = [
+        browser_args = [
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
@@ -64,7 +75,9 @@ def report(target: Path) -> None:
             f"--window-size={PAGE}",
         ]
         subprocess.run(
-            [browser, *shown, f"--screenshot={target}", page], check=True, capture_output=True
+            [browser, *browser_args, f"--screenshot={target}", page],
+            check=True,
+            capture_output=True,
         )
 
 

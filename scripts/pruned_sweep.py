@@ -91,12 +91,19 @@ def main() -> int:
         "--steps", type=int, default=2000, help="of each replicate (default: the study's)"
     )
     parser.add_argument("--output-dir", type=Path, default=Path("outputs/pruned"))
-    given = parser.parse_args()
-    chosen, taken = [], []
-    for rule in ("none", given.rule):
-        name = f"{given.defence.lower()}_{rule}{given.reduction if rule == given.rule and given.reduction != 3 else ''}"
+    arguments = parser.parse_args()
+    settings, step_counts = [], []
+    for rule in ("none", arguments.rule):
+        reduction = arguments.reduction if rule == arguments.rule and arguments.reduction != 3 else ""
+        name = f"{arguments.defence.lower()}_{rule}{reduction}"
         study = load(
-            sweep(given.defence, rule, given.reduction, given.steps, given.output_dir / name)
+            sweep(
+                arguments.defence,
+                rule,
+                arguments.reduction,
+                arguments.steps,
+                arguments.output_dir / name,
+            )
         )
         assert study is not None
         best = next(t for t in completed_trials(study) if t.number in on_front(study))
@@ -106,10 +113,12 @@ def main() -> int:
         print(
             f"{rule:10s} {steps:8,} steps  {hours:.2f} h  {len(ended)} trials  {best.values[0]:.4f} with {best.params}"
         )
-        chosen.append(best.params)
-        taken.append(steps)
-    same = chosen[0] == chosen[1]
-    print(f"{'the same' if same else 'ANOTHER'} setting for {taken[1] / taken[0]:.0%} of the steps")
+        settings.append(best.params)
+        step_counts.append(steps)
+    same = settings[0] == settings[1]
+    print(
+        f"{'the same' if same else 'ANOTHER'} setting for {step_counts[1] / step_counts[0]:.0%} of the steps"
+    )
     return 0 if same else 1
 
 

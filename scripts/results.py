@@ -77,33 +77,33 @@ def make(
 ) -> Made:
     """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is kept of them;
     ``launched``: the name that they have there."""
-    made = Made(name)
+    result = Made(name)
     snapshot = snapshots.load(launched or name, output_dir) if output_dir else None
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(name, study, snapshot, folder, kept, forms=("md",))
         page = (folder / f"{name}.md").read_text(encoding="utf-8")
         for stem in re.findall(r"^!\[.*\]\((\S+)\.png\)$", page, re.M):
-            made.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
+            result.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
             page = page.replace(f"]({stem}.png)", f"]({name}_{stem}.png)")
         old = FOLDER / f"{name}.md"
         page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
-        made.files[f"{name}.md"] = page.encode()
+        result.files[f"{name}.md"] = page.encode()
         if snapshot is not None:
             for end in ("replicates.csv", "origin.json"):
-                made.files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
-    for file, content in made.files.items():
+                result.files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
+    for file, content in result.files.items():
         path = FOLDER / file
-        there = path.read_bytes() if path.exists() else None
-        same = there is not None and (
-            same_picture(there, content) if file.endswith(".png") else there == content
+        old_content = path.read_bytes() if path.exists() else None
+        same = old_content is not None and (
+            same_picture(old_content, content) if file.endswith(".png") else old_content == content
         )
         if not same:
-            made.changed.append(file)
+            result.changed.append(file)
     if snapshot is None:
         drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
-        made.kept += [f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable]
-    return made
+        result.kept += [f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable]
+    return result
 
 
 def main(argv: list[str]) -> int:
@@ -131,20 +131,20 @@ def main(argv: list[str]) -> int:
         metavar="NAME",
         help="the name that the one study was launched under",
     )
-    given = parser.parse_args(argv)
-    if given.launched and not (given.keep and len(given.study) == 1):
+    arguments = parser.parse_args(argv)
+    if arguments.launched and not (arguments.keep and len(arguments.study) == 1):
         parser.error("--as: with --keep, and the name of one study")
-    if given.keep and not given.study:
+    if arguments.keep and not arguments.study:
         parser.error("--keep: say of which studies")
     scores = {
         path.name.removesuffix("_replicates.csv"): path
         for path in sorted(FOLDER.glob("*_replicates.csv"))
     }
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
-    names = given.study or [name for name in scores if name in pages]
+    names = arguments.study or [name for name in scores if name in pages]
     wrong, kept_figures = [], []
     for name in names:
-        if name not in scores and not given.keep:
+        if name not in scores and not arguments.keep:
             print(f"{name}: no {name}_replicates.csv here; --keep takes it from records")
             wrong.append(name)
             continue
@@ -156,23 +156,23 @@ def main(argv: list[str]) -> int:
                 else Origin()
             )
             study = load_study(origin.study or name)
-            made = make(name, read_kept(files, study), study, given.keep, given.launched)
+            result = make(name, read_kept(files, study), study, arguments.keep, arguments.launched)
         except ConfigError as error:
             print(f"{name}: {error}")
             wrong.append(name)
             continue
-        kept_figures += made.kept
-        if made.changed:
+        kept_figures += result.kept
+        if result.changed:
             wrong.append(name)
             print(
-                f"{name}: {'differs' if given.check else 'written'}: {', '.join(made.changed)}",
+                f"{name}: {'differs' if arguments.check else 'written'}: {', '.join(result.changed)}",
                 flush=True,
             )
-            for file in [] if given.check else made.changed:
-                write_bytes(FOLDER / file, made.files[file])
+            for file in [] if arguments.check else result.changed:
+                write_bytes(FOLDER / file, result.files[file])
     print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")
-    if not given.study:
-        for said, which in (
+    if not arguments.study:
+        for message, items in (
             ("figures drawn from records that were not kept, left as they are", kept_figures),
             (
                 "pages without kept scores (of scripts, or from before scores were kept), left alone",
@@ -183,8 +183,8 @@ def main(argv: list[str]) -> int:
                 scores.keys() - pages,
             ),
         ):
-            print(f"{said}: {', '.join(sorted(which)) or 'none'}")
-    return 1 if wrong and given.check else 0
+            print(f"{message}: {', '.join(sorted(items)) or 'none'}")
+    return 1 if wrong and arguments.check else 0
 
 
 if __name__ == "__main__":

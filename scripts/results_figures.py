@@ -52,16 +52,16 @@ def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     study = _read("study", name)
     rows = (study or {}).get("rows") or []
     experiments = {row["experiment"] for row in rows if row.get("experiment")} if study else {name}
-    found = {
+    role_pairs = {
         (role, chosen_)
         for e in experiments
         for role, chosen_ in selected_components(_read("experiment", e)).items()
     }
-    found |= {("model", row["model"]) for row in rows if row.get("model")}
+    role_pairs |= {("model", row["model"]) for row in rows if row.get("model")}
     for text in _texts(rows) + _texts((study or {}).get("overrides")):
         for role, value in re.findall(r"\b(dataset|model|inference|attacker|gradient)=(\w+)", text):
-            found.add((role, value))
-    return frozenset(experiments), frozenset(found)
+            role_pairs.add((role, value))
+    return frozenset(experiments), frozenset(role_pairs)
 
 
 @cache
@@ -70,25 +70,25 @@ def figures() -> tuple[Shown, ...]:
     names = {
         path.stem for group in ("study", "experiment") for path in (CONF / group).glob("*.yaml")
     }
-    found = []
+    entries = []
     for file in sorted(RESULTS.glob("*.png")):
-        of = [name for name in names if file.stem == name or file.stem.startswith(f"{name}_")]
-        of += [study for start, study in OF_NO_NAME.items() if file.stem.startswith(start)]
-        if of:
-            found.append(Shown(file, max(of, key=len)))
-    return tuple(found)
+        owners = [name for name in names if file.stem == name or file.stem.startswith(f"{name}_")]
+        owners += [study for start, study in OF_NO_NAME.items() if file.stem.startswith(start)]
+        if owners:
+            entries.append(Shown(file, max(owners, key=len)))
+    return tuple(entries)
 
 
 def of_component(role: str, name: str) -> Shown | None:
     """The figure of the study that is about a component and about the fewest others; None: there is none."""
-    fitting = [shown for shown in figures() if (role, name) in about(shown.of)[1]]
+    fitting = [figure for figure in figures() if (role, name) in about(figure.of)[1]]
     return min(fitting, key=lambda shown: len(about(shown.of)[1]), default=None)
 
 
 def of_experiment(name: str) -> Shown | None:
     """The figure of an experiment's own name, or else of the study with the fewest experiments that runs it."""
-    own = [shown for shown in figures() if shown.of == name]
-    fitting = own or [shown for shown in figures() if name in about(shown.of)[0]]
+    matches = [figure for figure in figures() if figure.of == name]
+    fitting = matches or [figure for figure in figures() if name in about(figure.of)[0]]
     return min(fitting, key=lambda shown: len(about(shown.of)[0]), default=None)
 
 

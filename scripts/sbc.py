@@ -129,15 +129,15 @@ def log_joint(theta: Tensor, problem: Supervised) -> Tensor:
 
 def ranks(fit: Fit, data_sets: int) -> np.ndarray:
     """Of each coordinate and of the log joint, [R, P + 1], in 0 … 99."""
-    found = []
+    rows = []
     for seed in range(data_sets):
         problem, theta = simulated(seed)
         draws = fit(problem, 10_000 + seed)
         statistics = torch.cat([draws, log_joint(draws, problem)[:, None]], 1)
-        found.append(
+        rows.append(
             (statistics < torch.cat([theta, log_joint(theta, problem)[None]])).sum(0).numpy()
         )
-    return np.stack(found)
+    return np.stack(rows)
 
 
 def summary(rank: np.ndarray) -> dict[str, float]:
@@ -158,8 +158,8 @@ def kept(name: str, data_sets: int, folder: Path) -> np.ndarray:
     file = folder / f"{name} {data_sets}.npy"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        found = ranks(FITS[name], data_sets)
-        np.save(file, found)
+        rank_table = ranks(FITS[name], data_sets)
+        np.save(file, rank_table)
     return np.load(file)
 
 
@@ -170,28 +170,28 @@ def line(name: str, found: np.ndarray) -> str:
     spread, coverage = (
         float(np.mean([c[key] for c in coordinates])) for key in ("spread", "coverage90")
     )
-    told = [f"{v:.3f}" for v in (worst, joint["chi2_p"], joint["ks_p"], spread, coverage)]
-    return f"| {name} | {' | '.join(told)} |"
+    cells = [f"{v:.3f}" for v in (worst, joint["chi2_p"], joint["ks_p"], spread, coverage)]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    given.add_argument("--to", type=Path, required=True, help="folder of sbc.md and sbc.png")
-    given.add_argument(
+    parser.add_argument("--to", type=Path, required=True, help="folder of sbc.md and sbc.png")
+    parser.add_argument(
         "--kept",
         type=Path,
         default=Path("outputs/sbc"),
         help="folder of ranks: rows that are there are done",
     )
-    given.add_argument(
+    parser.add_argument(
         "--data-sets", type=int, default=60, help="R, simulated and fitted by every row"
     )
-    given.add_argument("--only", default=";".join(FITS), help="rows, with semicolons between them")
-    options = given.parse_args()
+    parser.add_argument("--only", default=";".join(FITS), help="rows, with semicolons between them")
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = options.only.split(";")
+    names = options.only.split(";")
     columns = [
         "posterior",
         "p (χ²): θ",
@@ -202,13 +202,16 @@ def main() -> None:
     ]
     lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
     figure, axes = plt.subplots(
-        len(chosen), 2, figsize=(7, 0.9 * len(chosen)), squeeze=False, layout="constrained"
+        len(names), 2, figsize=(7, 0.9 * len(names)), squeeze=False, layout="constrained"
     )
-    for row, name in zip(axes, chosen, strict=True):
-        found = kept(name, options.data_sets, options.kept)
-        lines.append(line(name, found))
+    for row, name in zip(axes, names, strict=True):
+        rank_table = kept(name, options.data_sets, options.kept)
+        lines.append(line(name, rank_table))
         print(lines[-1], flush=True)
-        for axis, values, times in ((row[0], found[:, :P].ravel(), P), (row[1], found[:, P], 1)):
+        for axis, values, times in (
+            (row[0], rank_table[:, :P].ravel(), P),
+            (row[1], rank_table[:, P], 1),
+        ):
             axis.hist(values, bins=np.linspace(0, DRAWS + 1, BINS + 1), color="0.6")
             axis.axhline(times * options.data_sets / BINS, color="black", linewidth=0.8)
             axis.set_yticks([])
@@ -217,14 +220,14 @@ def main() -> None:
     axes[0][1].set_title("ranks of log p(θ, y)", fontsize=9)
     options.to.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.to / "sbc.png", dpi=120)
-    told = (
+    caption = (
         f"{options.data_sets} data sets of {ROWS} rows, {DRAWS} draws of each posterior; χ² of ten bins, of θ the smallest p "
         "of three coordinates times three. Uniform ranks have spread 1; above it a posterior is too narrow, below too wide."
     )
     page = [
         "# Simulation-based calibration",
         str(__doc__).splitlines()[0],
-        told,
+        caption,
         "\n".join(lines),
         "![ranks](sbc.png)",
     ]

@@ -233,7 +233,7 @@ def names(row: Row) -> list[str]:
 
 def ranks(row: Row, series: int) -> np.ndarray:
     """Of each parameter and forecast [R, P + 2], in 0 … 99."""
-    found = []
+    rows = []
     for seed in range(series):
         problem, theta, later = simulated(row, seed)
         draws, truth = fitted(row, problem, 10_000 + seed), torch.cat([theta, later])
@@ -241,8 +241,8 @@ def ranks(row: Row, series: int) -> np.ndarray:
         extra = (
             torch.rand(len(truth), generator=torch.Generator().manual_seed(seed)) * (ties + 1)
         ).long()
-        found.append(((draws < truth).sum(0) + extra).numpy())
-    return np.stack(found)
+        rows.append(((draws < truth).sum(0) + extra).numpy())
+    return np.stack(rows)
 
 
 def kept(name: str, series: int, folder: Path) -> np.ndarray:
@@ -259,13 +259,13 @@ def table(name: str, found: np.ndarray) -> list[str]:
     lines = []
     for j, parameter in enumerate(names(ROWS[name])):
         one = summary(found[:, j])
-        told = (
+        cells = (
             f"{one['chi2_p']:.3f}",
             f"{one['ks_p']:.3f}",
             f"{one['spread']:.3f}",
             f"{one['coverage90']:.3f}",
         )
-        lines.append(f"| {name if j == 0 else ''} | {parameter} | {' | '.join(told)} |")
+        lines.append(f"| {name if j == 0 else ''} | {parameter} | {' | '.join(cells)} |")
     return lines
 
 
@@ -276,21 +276,21 @@ def worst(found: np.ndarray) -> float:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    given.add_argument("--to", type=Path, required=True, help="folder of structural_sbc.md")
-    given.add_argument(
+    parser.add_argument("--to", type=Path, required=True, help="folder of structural_sbc.md")
+    parser.add_argument(
         "--kept",
         type=Path,
         default=Path("outputs/structural_sbc"),
         help="folder of ranks: rows that are there are done",
     )
-    given.add_argument(
+    parser.add_argument(
         "--series", type=int, default=500, help="R, simulated and fitted by every row"
     )
-    given.add_argument("--only", default=";".join(ROWS), help="rows, with semicolons between them")
-    options = given.parse_args()
+    parser.add_argument("--only", default=";".join(ROWS), help="rows, with semicolons between them")
+    options = parser.parse_args()
     torch.set_num_threads(1)
     columns = ["sampler", "of", "p (χ²)", "p (KS)", "spread", "coverage of 90 %"]
     lines, verdicts = (
@@ -298,20 +298,20 @@ def main() -> None:
         [],
     )
     for name in options.only.split(";"):
-        found = kept(name, options.series, options.kept)
-        lines += table(name, found)
+        rank_table = kept(name, options.series, options.kept)
+        lines += table(name, rank_table)
         verdicts.append(
-            f"- {name}: smallest p of all, corrected for their number: {worst(found):.2g}"
+            f"- {name}: smallest p of all, corrected for their number: {worst(rank_table):.2g}"
         )
-        print("\n".join([*table(name, found), verdicts[-1]]), flush=True)
-    told = (
+        print("\n".join([*table(name, rank_table), verdicts[-1]]), flush=True)
+    caption = (
         f"{options.series} series of {TIMES} observations, {DRAWS} draws of each posterior; χ² of ten bins. Uniform ranks have "
         "spread 1; above it a posterior is too narrow, below too wide."
     )
     page = [
         "# Simulation-based calibration of structural series",
         str(__doc__).splitlines()[0],
-        told,
+        caption,
     ]
     page += ["\n".join(lines), "\n".join(verdicts)]
     options.to.mkdir(parents=True, exist_ok=True)

@@ -198,22 +198,30 @@ class Attacked:
 
         The criterion's derivative is taken in the logits, which are few; from there to the inputs goes the posterior's
         reverse where it is written out, and a graph where it is not."""
-        seen = self._to_victim_format(x)
-        known = (
-            posterior.reverse(seen, generator) if isinstance(posterior, PredictsInReverse) else None
+        victim_input = self._to_victim_format(x)
+        reverse = (
+            posterior.reverse(victim_input, generator)
+            if isinstance(posterior, PredictsInReverse)
+            else None
         )
-        if known is not None:
-            logits = _classes(known[0]).logits
-            back = known[1]
+        if reverse is not None:
+            logits = _classes(reverse[0]).logits
+            back = reverse[1]
         else:
             with torch.enable_grad():
-                logits = _classes(posterior.predict(seen.requires_grad_(True), generator)).logits
+                logits = _classes(
+                    posterior.predict(victim_input.requires_grad_(True), generator)
+                ).logits
             if not logits.requires_grad:
                 raise Misfit(NO_GRADIENT)
         predictive = self._wide(Categorical(logits.detach()), x)
         with torch.no_grad():
             slope = self._slope(predictive, y, criterion, where, towards).to(logits.dtype)
-            gradient = torch.autograd.grad(logits, seen, slope)[0] if known is None else back(slope)
+            gradient = (
+                torch.autograd.grad(logits, victim_input, slope)[0]
+                if reverse is None
+                else back(slope)
+            )
         return *_leave_out(gradient.to(x.dtype)), predictive
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -224,13 +232,17 @@ class Attacked:
         """
         posterior = self.followed_posterior(generator)
         with torch.enable_grad():
-            at = self._to_victim_format(x).requires_grad_(True)
+            victim_input = self._to_victim_format(x).requires_grad_(True)
             # [B, T, C]
-            log_probs = self._wide(_classes(posterior.predict(at, generator)), x).log_probs
+            log_probs = self._wide(
+                _classes(posterior.predict(victim_input, generator)), x
+            ).log_probs
             if not log_probs.requires_grad:
                 raise Misfit(NO_GRADIENT)
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
-            slopes = [torch.autograd.grad(total, at, retain_graph=True)[0] for total in totals]
+            slopes = [
+                torch.autograd.grad(total, victim_input, retain_graph=True)[0] for total in totals
+            ]
         gradient = torch.stack(slopes, 1).to(x.dtype).unflatten(1, log_probs.shape[1:])
         return log_probs.detach(), _leave_out(gradient)[0]
 

@@ -34,8 +34,8 @@ def certainty(predictive: Categorical, y: Tensor) -> Tensor:
     log-odds o_t = log p(y_t) − log(1 − p(y_t)), −log p(y_t) = log(1 + e^{−o_t}), which is e^{−o_t} where o_t is large."""
     each = predictive.logits.log_softmax(-1)  # [S, B, T, C]
     label = y.clamp_min(0)[None, ..., None].expand(*each.shape[:-1], 1)
-    own = each.gather(-1, label).squeeze(-1).logsumexp(0)  # log S p(y_t) [B, T]
-    odds = own - each.scatter(-1, label, -torch.inf).logsumexp(-1).logsumexp(0)
+    label_log_prob = each.gather(-1, label).squeeze(-1).logsumexp(0)  # log S p(y_t) [B, T]
+    odds = label_log_prob - each.scatter(-1, label, -torch.inf).logsumexp(-1).logsumexp(0)
     log_loss = torch.where(
         odds > SURE, -odds, torch.nn.functional.softplus(-odds.clamp_max(SURE)).log()
     )
@@ -83,13 +83,13 @@ def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Te
     weight = (y >= 0).to(each)[None, ..., None]  # [1, B, T, 1]
     label = label.expand(*each.shape[:-1], 1)
     if len(each) > 1:
-        own = each.gather(-1, label)  # log softmax(f_s)_y
-        weight = weight * (own - own.logsumexp(0)).exp()  # [S, B, T, 1]
+        label_term = each.gather(-1, label)  # log softmax(f_s)_y
+        weight = weight * (label_term - label_term.logsumexp(0)).exp()  # [S, B, T, 1]
     slope = each.exp_().mul_(weight).neg_()
-    own = weight + slope.gather(-1, label)  # w_s (1 − softmax(f_s)_y)
+    label_term = weight + slope.gather(-1, label)  # w_s (1 − softmax(f_s)_y)
     rest = -slope.scatter(-1, label, 0.0).sum(-1, keepdim=True)
     few_digits = rest < weight * torch.finfo(each.dtype).eps ** 0.5
-    return slope.scatter_(-1, label, torch.where(few_digits, rest, own))
+    return slope.scatter_(-1, label, torch.where(few_digits, rest, label_term))
 
 
 def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
@@ -147,9 +147,9 @@ def _gaps(log_probs: Tensor, y: Tensor) -> Tensor:
 
 def _least(values: Tensor, y: Tensor) -> Tensor:
     """The smallest of values [B, T] over the observed labels y; 0 for a row that has none. [B]"""
-    seen = y >= 0
-    least = torch.where(seen, values, torch.inf).amin(-1)
-    return torch.where(seen.any(-1), least, 0.0)
+    is_observed = y >= 0
+    least = torch.where(is_observed, values, torch.inf).amin(-1)
+    return torch.where(is_observed.any(-1), least, 0.0)
 
 
 def towards_margin(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:

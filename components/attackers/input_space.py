@@ -100,8 +100,8 @@ class BoxSpace:
     def largest(self, measure: Measure) -> float:
         if self.bounds is None:
             return math.inf
-        whole = {"linf": 1.0, "l2": math.sqrt(self.inputs), "l1": float(self.inputs)}
-        return (self.bounds[1] - self.bounds[0]) * whole[norm_of(measure)]
+        diameters = {"linf": 1.0, "l2": math.sqrt(self.inputs), "l1": float(self.inputs)}
+        return (self.bounds[1] - self.bounds[0]) * diameters[norm_of(measure)]
 
     def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
         largest = max(sizes)

@@ -45,8 +45,8 @@ class Ball:
 
     def hold(self, moved: Tensor) -> Tensor:
         """Points [B, D] back in the ball, and then in the bounds; ``moved`` may be overwritten."""
-        held = self.norm.project(moved.sub_(self.origin), self.eps).add_(self.origin)
-        return held if self.bounds is None else held.clamp_(*self.bounds)
+        projection = self.norm.project(moved.sub_(self.origin), self.eps).add_(self.origin)
+        return projection if self.bounds is None else projection.clamp_(*self.bounds)
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def _project_l1(delta: Tensor, eps: float) -> Tensor:
     ordered = size.sort(1, descending=True).values
     excess = ordered.cumsum(1) - eps  # [B, D]
     count = torch.arange(1, delta.shape[1] + 1, device=delta.device, dtype=delta.dtype)
-    kept = (ordered * count > excess).sum(1, keepdim=True).clamp_min(1)  # ρ [B, 1]
-    level = (excess.gather(1, kept - 1) / kept).clamp_min(0.0)
+    rho = (ordered * count > excess).sum(1, keepdim=True).clamp_min(1)  # ρ [B, 1]
+    level = (excess.gather(1, rho - 1) / rho).clamp_min(0.0)
     return delta.sign() * (size - level).clamp_min(0.0)
 
 
@@ -145,9 +145,9 @@ def _steepest_l1(gradient: Tensor) -> Tensor:
     """The 5 % coordinates with the largest gradient, equally: one coordinate at a time would need as many steps as pixels.
 
     Source: Tramèr and Boneh (2019), section 4 (SLIDE)."""
-    kept = max(1, math.ceil(0.05 * gradient.shape[1]))
-    top = gradient.abs().topk(kept, 1).indices
-    return torch.zeros_like(gradient).scatter(1, top, gradient.gather(1, top).sign() / kept)
+    n_top = max(1, math.ceil(0.05 * gradient.shape[1]))
+    top = gradient.abs().topk(n_top, 1).indices
+    return torch.zeros_like(gradient).scatter(1, top, gradient.gather(1, top).sign() / n_top)
 
 
 NORMS: dict[NormName, Norm] = {

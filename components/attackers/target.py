@@ -78,13 +78,13 @@ def class_number(label: int | str, classes: Sequence[str], data: str, key: str) 
         ):
             return number
     plain = list(classes) == [str(i) for i in range(len(classes))]
-    shown = (
+    class_list = (
         f"0 to {len(classes) - 1}"
         if plain
         else ", ".join(classes[:SHOWN]) + (", …" if len(classes) > SHOWN else "")
     )
     raise Misfit(
-        f"{key}={label}: {data} has classes {shown}; name one of these, or null for any but the true one"
+        f"{key}={label}: {data} has classes {class_list}; name one of these, or null for any but the true one"
     )
 
 

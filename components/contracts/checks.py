@@ -77,10 +77,11 @@ def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
         e is None or s == e for s, e in zip(sizes, expected, strict=True)
     )
     if not fits:
-        asked = " × ".join("any" if e is None else str(e) for e in expected)
-        found = " × ".join(map(str, sizes)) or "a single number"
+        expected_shape = " × ".join("any" if e is None else str(e) for e in expected)
+        given_shape = " × ".join(map(str, sizes)) or "a single number"
         raise Misfit(
-            f"{what}: their shape is {found}, that of the data is {asked}, and they are not scored against each other; "
+            f"{what}: their shape is {given_shape}, that of the data is {expected_shape}, and "
+            f"they are not scored against each other; "
             "choose a model that fits the data"
         )
 

@@ -43,9 +43,9 @@ class GaussianMixture:
         """The y at which the cdf is ``level``, by bisection between the outermost components' own quantiles."""
         deviation = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
         # quantiles of the components: the mixture's lies between them
-        own = self.mu + deviation * self.v.sqrt()
-        low = own.amin(0)
-        high = own.amax(0)  # [B, T]
+        quantiles = self.mu + deviation * self.v.sqrt()
+        low = quantiles.amin(0)
+        high = quantiles.amax(0)  # [B, T]
         for _ in range(n_bisections):
             middle = 0.5 * (low + high)
             below = self.cdf(middle) < level

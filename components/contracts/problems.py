@@ -97,11 +97,11 @@ def of_rows(lengths: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
         The lengths of the rows, and the places of their contents.
     """
     starts = (lengths.cumsum(0) - lengths)[rows]
-    kept = lengths[rows]
-    within = torch.arange(int(kept.sum()), device=kept.device) - (
-        kept.cumsum(0) - kept
-    ).repeat_interleave(kept)
-    return kept, starts.repeat_interleave(kept) + within
+    row_lengths = lengths[rows]
+    within = torch.arange(int(row_lengths.sum()), device=row_lengths.device) - (
+        row_lengths.cumsum(0) - row_lengths
+    ).repeat_interleave(row_lengths)
+    return row_lengths, starts.repeat_interleave(row_lengths) + within
 
 
 @dataclass(frozen=True)

@@ -171,14 +171,14 @@ class Terms:
         cls, label: str, regressors: Regressors, like: Tensor, units: dict[str, float] | None = None
     ) -> Terms:
         """Terms with columns only."""
-        none = like.new_zeros(0)
+        empty = like.new_zeros(0)
         return cls(
             label=label,
             states=(),
             rows=lambda beside: like.new_zeros(len(beside.y), 0),
-            G=none.view(0, 0),
-            mean=none,
-            sd=none,
+            G=empty.view(0, 0),
+            mean=empty,
+            sd=empty,
             regressors=regressors,
             units=units or {},
         )

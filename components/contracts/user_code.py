@@ -52,11 +52,11 @@ def import_object(key: str, place: str) -> Any:
     with reraise_user_error(f"{key}={place}"):
         loaded = importlib.import_module(module)
     if name not in vars(loaded):
-        there = ", ".join(
+        public_names = ", ".join(
             sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6]
         )
         raise Misfit(
-            f"{key}={place}: {module} has no {name}; there are {there or 'no functions or classes'}"
+            f"{key}={place}: {module} has no {name}; there are {public_names or 'no functions or classes'}"
         )
     return vars(loaded)[name]
 
@@ -154,7 +154,7 @@ def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
     if isinstance(error, SystemExit):
         reason = f"it ends the process{f' ({reason})' if reason else ''}"
     where = line_raised(error, whose)
-    said = f": {reason}" if reason else ""
+    detail = f": {reason}" if reason else ""
     fix = (
         "; mend it there"
         if raised_by_user(error) or (whose is not None and _is_users_own(whose))
@@ -162,7 +162,7 @@ def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
     )
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
-    return Misfit(f"{what}: {type(error).__name__}{said}{f' ({where}){fix}' if where else ''}")
+    return Misfit(f"{what}: {type(error).__name__}{detail}{f' ({where}){fix}' if where else ''}")
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -46,10 +46,10 @@ def mismatch(path: Path, checksums: Mapping[str, str | None]) -> str | None:
     for name, expected in checksums.items():
         if expected is None:
             continue
-        found = checksum(path, name)
-        if found == expected:
+        actual = checksum(path, name)
+        if actual == expected:
             return None
-        wrong.append(f"{name} expected {expected}, found {found}")
+        wrong.append(f"{name} expected {expected}, found {actual}")
     return "; ".join(wrong)
 
 

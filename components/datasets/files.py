@@ -111,10 +111,10 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
         DataUnavailable: it is not there and cannot be downloaded; a failed download is not tried again by the process.
     """
     file = next(f for f in catalogue() if f.path == path)
-    found = find(data_dir, path)
-    if found is not None:
-        verify(found, file)
-        return found
+    local_path = find(data_dir, path)
+    if local_path is not None:
+        verify(local_path, file)
+        return local_path
     if offline and file.urls:
         raise DataUnavailable(_absent(data_dir, file, "no download was attempted (offline)"))
     key = (Path(data_dir), path)
@@ -270,10 +270,10 @@ def _reachable(urls: Iterable[str]) -> set[str]:
         except OSError:
             pass
 
-    wanted = set(hosts.values())
+    addresses = set(hosts.values())
     threads = [
         threading.Thread(target=connect, args=(host,), daemon=True)
-        for host in wanted - _unreachable
+        for host in addresses - _unreachable
     ]
     # a second address of a host still has its turn
     deadline = time.monotonic() + 1.5 * CONNECT_SECONDS
@@ -281,7 +281,7 @@ def _reachable(urls: Iterable[str]) -> set[str]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    _unreachable.update(wanted - answered)
+    _unreachable.update(addresses - answered)
     return {url for url, host in hosts.items() if host not in _unreachable}
 
 

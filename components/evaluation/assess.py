@@ -97,21 +97,21 @@ def assess_security(
     outcomes = {"accuracy": curve.right[0.0], "robust_accuracy": curve.right[max(curve.right)]}
     for row in curve.rows.to_dict("records"):
         if row["eps"] > 0:
-            at = (
+            suffix = (
                 f"eps={row['eps']:.2f}"
                 if round(row["eps"], 2) == row["eps"]
                 else f"eps={row['eps']:g}"
             )
-            scores[f"robust_accuracy/{at}"] = row["accuracy"]
-            outcomes[f"robust_accuracy/{at}"] = curve.right[row["eps"]]
-            scores[f"robust_nlpp/{at}"] = -row["log_likelihood"]
-            scores[f"attack_success/{at}"] = row["success_rate"]
+            scores[f"robust_accuracy/{suffix}"] = row["accuracy"]
+            outcomes[f"robust_accuracy/{suffix}"] = curve.right[row["eps"]]
+            scores[f"robust_nlpp/{suffix}"] = -row["log_likelihood"]
+            scores[f"attack_success/{suffix}"] = row["success_rate"]
             if "target_reached" in row:
-                scores[f"target_reached/{at}"] = row["target_reached"]
-            scores[f"robust_ece/{at}"] = row["ece"]
-            scores[f"robust_entropy/{at}"] = row["entropy"]
+                scores[f"target_reached/{suffix}"] = row["target_reached"]
+            scores[f"robust_ece/{suffix}"] = row["ece"]
+            scores[f"robust_entropy/{suffix}"] = row["entropy"]
             for column in (str(c) for c in row if str(c).startswith("accuracy/")):  # of each member
-                scores[f"robust_{column}/{at}"] = row[column]
+                scores[f"robust_{column}/{suffix}"] = row[column]
     scores["entropy"] = float(curve.rows["entropy"].iloc[0])
     scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
     attacked = curve.rows["accuracy"][curve.rows["eps"] > 0]
@@ -127,13 +127,13 @@ def assess_security(
     drawings = _drawings(problem, posterior, attacker, curve, rng) if figures else {}
     failed = curve.checks[curve.checks["passed"].map(lambda passed: passed is False)]
     if len(failed):
-        said = "; ".join(
+        failures = "; ".join(
             f"{name} ({detail})"
             for name, detail in zip(failed["check"], failed["detail"], strict=True)
         )
         warnings.warn(
             Shortfall(
-                f"the security evaluation is not to be trusted, of its checks these failed: {said}"
+                f"the security evaluation is not to be trusted, of its checks these failed: {failures}"
             ),
             stacklevel=1,
         )

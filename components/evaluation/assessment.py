@@ -36,18 +36,18 @@ class Assessment:
     @cached_property
     def figures(self) -> dict[str, Figure]:
         """Every figure that can be drawn, by name."""
-        drawn: dict[str, Figure] = {}
-        for what, draw in self.drawings.items():
-            drawn |= attempt(what, draw)
-        return drawn
+        figures_by_name: dict[str, Figure] = {}
+        for label, draw in self.drawings.items():
+            figures_by_name |= attempt(label, draw)
+        return figures_by_name
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Every table that can be made, by name."""
-        made: dict[str, pd.DataFrame] = {}
-        for what, tabulate in self.tabulations.items():
-            made |= attempt(what, tabulate)
-        return made
+        tables_by_name: dict[str, pd.DataFrame] = {}
+        for label, tabulate in self.tabulations.items():
+            tables_by_name |= attempt(label, tabulate)
+        return tables_by_name
 
     def after(self, first: Assessment) -> Assessment:
         """The same of an attack, behind what is known of the posterior without it."""

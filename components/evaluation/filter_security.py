@@ -91,16 +91,16 @@ def assess_filter(
         signs = references["random signs"].shift(simulated, rng, eps, None)
         return Spoofed(eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2])
 
-    found: Tensor | None = None
+    shift: Tensor | None = None
     rows: list[Spoofed] = []
     budgets = sorted({0.0, *threat.sizes})
     progress = Progress(told, len(budgets))
     for eps in budgets:
         progress.begins(f"{attacker.name}, ε = {eps:g}")
-        found = attacker.shift(
-            simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None
+        shift = attacker.shift(
+            simulated, rng, eps, shift if rows and eps > 0 and rows[-1].eps > 0 else None
         )
-        rows.append(evaluate(eps, found))
+        rows.append(evaluate(eps, shift))
     sizes = [row.eps for row in rows]
     budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
     told("checks of the attack", progress.of, progress.of)
@@ -115,9 +115,9 @@ def assess_filter(
     scores: dict[str, Tensor | float] = {"rmse": rows[0].rmse}
     for row in rows:
         if row.eps > 0:
-            at = f"eps={row.eps:.2f}" if round(row.eps, 2) == row.eps else f"eps={row.eps:g}"
-            scores |= {f"robust_rmse/{at}": row.rmse, f"robust_nmse/{at}": row.nmse}
-            scores[f"random_{attacker.raises()}/{at}"] = row.random
+            suffix = f"eps={row.eps:.2f}" if round(row.eps, 2) == row.eps else f"eps={row.eps:g}"
+            scores |= {f"robust_rmse/{suffix}": row.rmse, f"robust_nmse/{suffix}": row.nmse}
+            scores[f"random_{attacker.raises()}/{suffix}"] = row.random
     passed = all(check.passed is not False for check in checks)
     scores |= {
         "robust_rmse": rows[-1].rmse,
@@ -154,10 +154,10 @@ def assess_filter(
 
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
-        said = "; ".join(failed)
+        failures = "; ".join(failed)
         warnings.warn(
             Shortfall(
-                f"the security evaluation is not to be trusted, of its checks these failed: {said}"
+                f"the security evaluation is not to be trusted, of its checks these failed: {failures}"
             ),
             stacklevel=1,
         )

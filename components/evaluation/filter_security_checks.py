@@ -47,8 +47,8 @@ def no_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
     difference = strong - weak
     r = len(difference)
     slack = SLACK * float(difference.std()) / math.sqrt(r) if r > 1 else ALONE * float(weak)
-    told = f"{float(strong.mean()):.4g} against {float(weak.mean()):.4g} {where}"
-    return Check(name, float(difference.mean()) >= -slack - 1e-12, told)
+    detail = f"{float(strong.mean()):.4g} against {float(weak.mean()):.4g} {where}"
+    return Check(name, float(difference.mean()) >= -slack - 1e-12, detail)
 
 
 def budget_checks(
@@ -61,7 +61,7 @@ def budget_checks(
     """Checks of the curve itself, without reference attacks."""
     clean = run.weighted_variance(run.filter(torch.zeros_like(run.observations)).mean).mean(1)
     nothing = run.weighted_variance(run.filter(rows[0].u).mean).mean(1)
-    own = run.weighted_variance(posterior.mean).mean(1)
+    posterior_error = run.weighted_variance(posterior.mean).mean(1)
     excess = max(float((row.u.norm(dim=-1) - row.eps).max()) for row in rows)
     moved = torch.stack([(row.u != 0).any(-1) for row in rows]).any(0)  # [R, T]
     outside = int((moved & ~struck).sum())
@@ -73,7 +73,7 @@ def budget_checks(
             bool(torch.equal(clean, nothing)) and not bool(rows[0].u.any()),
             f"{float(nothing.mean().sqrt()):.4f} against {float(clean.mean().sqrt()):.4f}",
         ),
-        same_filter(clean, own),
+        same_filter(clean, posterior_error),
         Check(
             "no observation moves by more than ε",
             excess <= 1e-5 * max(1.0, rows[-1].eps),
@@ -110,11 +110,11 @@ def same_filter(again: Tensor, own: Tensor) -> Check:
     """The filter that is attacked is the run's own: unattacked, it errs as much with other random numbers."""
     name = "the filter attacked is the run's own"
     difference = again - own
-    told = f"{float(again.mean().sqrt()):.4f} against {float(own.mean().sqrt()):.4f}"
+    detail = f"{float(again.mean().sqrt()):.4f} against {float(own.mean().sqrt()):.4f}"
     if len(own) == 1 and not torch.equal(again, own):
-        return Check(name, None, f"{told}; 1 replicate, 2 needed")
+        return Check(name, None, f"{detail}; 1 replicate, 2 needed")
     slack = 4 * float(difference.std()) / math.sqrt(len(own)) if len(own) > 1 else 0.0
-    return Check(name, abs(float(difference.mean())) <= slack + 1e-9, told)
+    return Check(name, abs(float(difference.mean())) <= slack + 1e-9, detail)
 
 
 def telling_budget(rows: Sequence[AtBudget]) -> AtBudget | None:

@@ -103,8 +103,8 @@ def _of_draws(problem: Problem, draws: Draws, rng: Rng) -> Groups:
         _count(draws.n_chains * draws.n_draws, "keep more draws")
         _add(groups, _pointwise(problem, draws, rng), (draws.n_chains, draws.n_draws))
     elif problem.kind != "density":  # which has no data
-        told = f"no log_likelihood: a {problem.kind} problem has here no observations, one by one, whose likelihood is known"
-        warnings.warn(f"{told} given the parameters", Shortfall, stacklevel=3)
+        message = f"no log_likelihood: a {problem.kind} problem has here no observations, one by one, whose likelihood is known"
+        warnings.warn(f"{message} given the parameters", Shortfall, stacklevel=3)
     return groups
 
 
@@ -114,9 +114,9 @@ def _observations(problem: Problem, draws: Draws) -> int | None:
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):
         return int(problem.train.mask.sum())
-    known = isinstance(draws.model, LogJoint)
+    has_log_joint = isinstance(draws.model, LogJoint)
     if (
-        known
+        has_log_joint
         and isinstance(problem, Unlabelled)
         and isinstance(problem.train, Rows)
         and not problem.redrawn
@@ -149,10 +149,10 @@ def _thin(draws: Draws, n: int) -> Draws:
         )
     if every == 1:
         return draws
-    told = (
+    message = (
         f"every {every}th draw alone, {len(index)} of {draws.n_draws}: all would be more than 80 MB"
     )
-    warnings.warn(told, Shortfall, stacklevel=2)
+    warnings.warn(message, Shortfall, stacklevel=2)
     part: dict[str, Any] = {"draws": draws.draws[:, index]}
     part["stats"] = {name: value[:, index] for name, value in draws.stats.items()}
     if isinstance(draws, StructuralDraws) and draws.precisions is not None:
@@ -177,10 +177,10 @@ def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
     Their values ``f`` at the training rows represent them.
     """
     labels = problem.train.y.numel() * problem.n_classes
-    held = posterior.some(max(FEWEST, min(DRAWS, MOST_NUMBERS // labels)), None)
+    networks = posterior.some(max(FEWEST, min(DRAWS, MOST_NUMBERS // labels)), None)
 
     def predictive(x: Tensor) -> Predictive:
-        return held.predict(x, rng.at("evaluation", STREAM + 2))
+        return networks.predict(x, rng.at("evaluation", STREAM + 2))
 
     with torch.no_grad():
         first = predictive(problem.train.x[:1])
@@ -201,7 +201,7 @@ def _of_functions(problem: Supervised, module: GivenFunction, rng: Rng) -> DataT
 
 
 def _said_by(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng) -> DataTree:
-    said, f = of_labels(problem, predictive, n_draws, rng)
+    pointwise, f = of_labels(problem, predictive, n_draws, rng)
     f = f.squeeze(2) if problem.n_tasks == 1 else f
     names = [
         "input",
@@ -209,7 +209,7 @@ def _said_by(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng
         *(["class"] if problem.target != "real" else []),
     ]
     groups = Groups({"posterior": {"f": _numpy(f)[None]}}, {"f": names})
-    _add(groups, said, (1, n_draws))
+    _add(groups, pointwise, (1, n_draws))
     return groups.tree()
 
 

@@ -41,11 +41,15 @@ APART = 4.0
 def of_observations(problem: Sequence, times: int | None = None) -> Groups:
     """Observations of the first replicate up to a time."""
     y = problem.observations[0, :times]  # [T, dy]
-    seen = ~y.isnan().any(1)
+    is_observed = ~y.isnan().any(1)
     dates = problem.dates[: len(y)] or range(1, len(y) + 1)
-    when = [time for time, there in zip(dates, seen.tolist(), strict=True) if there]
+    when = [
+        time for time, is_present in zip(dates, is_observed.tolist(), strict=True) if is_present
+    ]
     names = ["y"] if y.shape[1] == 1 else [f"y{j + 1}" for j in range(y.shape[1])]
-    values = {name: column.cpu().numpy() for name, column in zip(names, y[seen].T, strict=True)}
+    values = {
+        name: column.cpu().numpy() for name, column in zip(names, y[is_observed].T, strict=True)
+    }
     return Groups({"observed_data": values}, {name: ["seen"] for name in names}, {"seen": when})
 
 
@@ -72,9 +76,9 @@ def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: 
     groups.coords |= {"time": [*(problem.dates[:times] or range(1, times + 1))], "state": names}
     if (
         isinstance(posterior, FilteredStates)
-        and (said := _log_likelihood(problem, posterior, model, x)) is not None
+        and (log_likelihood := _log_likelihood(problem, posterior, model, x)) is not None
     ):
-        groups.values["log_likelihood"] = {"y": said[None].cpu().numpy()}
+        groups.values["log_likelihood"] = {"y": log_likelihood[None].cpu().numpy()}
         groups.dims["y"] = ["seen"]
     return groups
 
@@ -94,11 +98,11 @@ def _log_likelihood(
         )
         return None
     y = problem.observations[:1, : x.shape[1]]
-    seen = (~y[0].isnan().any(1)).nonzero()[:, 0].tolist()
+    times = (~y[0].isnan().any(1)).nonzero()[:, 0].tolist()
     with torch.no_grad():
-        rows = [model.log_observation(y[:, t], x[None, :, t], t + 1)[0] for t in seen]
-    said = torch.stack(rows, 1)  # [N, seen]
-    beforehand = float((math.log(len(said)) - torch.logsumexp(-said, 0)).sum())
+        rows = [model.log_observation(y[:, t], x[None, :, t], t + 1)[0] for t in times]
+    log_likelihood = torch.stack(rows, 1)  # [N, seen]
+    beforehand = float((math.log(len(log_likelihood)) - torch.logsumexp(-log_likelihood, 0)).sum())
     evidence = float(posterior.log_normaliser[0])
     if not abs(beforehand - evidence) < APART:
         _short(
@@ -106,7 +110,7 @@ def _log_likelihood(
             f"{evidence:.1f} (observations that say much of their states, or states that are not normal); compare log_evidence"
         )
         return None
-    return said
+    return log_likelihood
 
 
 def _short(message: str) -> None:

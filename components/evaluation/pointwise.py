@@ -59,7 +59,7 @@ def of_labels(
     with torch.no_grad():
         for rows, labels in zip(x.split(size), y.split(size), strict=True):
             parts.append(_evaluate_predictive(predictive(rows), labels, n_draws, generator))
-    log_likelihood, drawn, f = (torch.cat(values, 1) for values in zip(*parts, strict=True))
+    log_likelihood, y_draws, f = (torch.cat(values, 1) for values in zip(*parts, strict=True))
     axes: dict[str, list[Any]]
     tasks = problem.task_names or [str(t) for t in range(problem.n_tasks)]
     if problem.n_tasks == 1:
@@ -68,7 +68,7 @@ def of_labels(
         axes = {"row": list(range(len(x))), "task": tasks}
     else:
         axes = {"label": [f"{row}/{tasks[task]}" for row, task in mask.nonzero().tolist()]}
-    return Pointwise("y", log_likelihood[:, mask], y[mask], drawn[:, mask], axes), f
+    return Pointwise("y", log_likelihood[:, mask], y[mask], y_draws[:, mask], axes), f
 
 
 def _evaluate_predictive(
@@ -81,20 +81,20 @@ def _evaluate_predictive(
             said.mu.shape, generator=generator, dtype=said.mu.dtype, device=said.mu.device
         )
         log_likelihood = _normal(y, said.mu, said.v)
-        drawn = said.mu + said.v.sqrt() * normal
+        y_draws = said.mu + said.v.sqrt() * normal
     else:
         f, (S, *_) = said.logits, said.logits.shape
         log_probs = said.logits.log_softmax(-1)  # [S, B, T, K]
         places = y.clamp_min(0).expand(S, *y.shape)  # anything where the label is missing
         log_likelihood = log_probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)
-        drawn = torch.multinomial(log_probs.exp().flatten(0, 2), 1, generator=generator).view(
+        y_draws = torch.multinomial(log_probs.exp().flatten(0, 2), 1, generator=generator).view(
             log_likelihood.shape
         )
     if n_draws != S:
         raise Misfit(
             "what one draw of its parameters predicts is itself a mixture, whose parts are not told apart"
         )
-    return log_likelihood, drawn, f
+    return log_likelihood, y_draws, f
 
 
 def _normal(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
@@ -105,17 +105,19 @@ def _normal(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
 def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
     """One-step predictive values of each observed time given the times before it."""
     series = draws.series
-    seen = draws.of.design(series).seen
+    is_observed = draws.of.design(series).seen
     y = series.y[0, :, 0]
-    seen = seen[: len(y)]
-    mean, variance = (value[:, : len(y)][:, seen] for value in draws.beforehand(series))
+    is_observed = is_observed[: len(y)]
+    mean, variance = (value[:, : len(y)][:, is_observed] for value in draws.beforehand(series))
     generator = rng.at("evaluation", STREAM)
     normal = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     times = series.dates[: len(y)] or range(1, len(y) + 1)
     axes: dict[str, list[Any]] = {
-        "time": [time for time, there in zip(times, seen.tolist(), strict=True) if there]
+        "time": [
+            time for time, is_present in zip(times, is_observed.tolist(), strict=True) if is_present
+        ]
     }
-    y = y[seen].to(mean)
+    y = y[is_observed].to(mean)
     return Pointwise("y", _normal(y, mean, variance), y, mean + variance.sqrt() * normal, axes)
 
 

@@ -143,8 +143,10 @@ class Replayed:
 def _detach(state: Any) -> Any:
     """The same state of a filter with detached tensors."""
     state.filtered.log_normaliser = state.filtered.log_normaliser.detach()
-    own = {f.name: vars(state)[f.name] for f in dataclasses.fields(state) if f.init}
-    return replace(state, **{name: v.detach() for name, v in own.items() if isinstance(v, Tensor)})
+    fields = {f.name: vars(state)[f.name] for f in dataclasses.fields(state) if f.init}
+    return replace(
+        state, **{name: v.detach() for name, v in fields.items() if isinstance(v, Tensor)}
+    )
 
 
 @runtime_checkable

@@ -134,7 +134,7 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
     """
     problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
     classes = _has_classes(problem)
-    lost: list[str] = []
+    failures: list[str] = []
     excused: dict[str, list[str]] = {}  # reason -> scores
     for name, values in scores.items():
         for r, value in enumerate(values if isinstance(values, list) else [values]):
@@ -144,25 +144,25 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
                 name, value, classes
             )
             if because is None:
-                lost.append(
+                failures.append(
                     f"{name} {value}"
                     + (f" of replicate {r + 1}" if isinstance(values, list) else "")
                 )
             elif name not in excused.setdefault(because, []):
                 excused[because].append(name)
-    if lost:
-        more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
-        return Check(FINITE, False, ", ".join(lost[:MOST_NAMED]) + more)
-    told = [
+    if failures:
+        more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
+        return Check(FINITE, False, ", ".join(failures[:MOST_NAMED]) + more)
+    details = [
         f"{len(scores)} scores",
         *(f"{_names(names)} without a value: {why}" for why, names in excused.items()),
     ]
-    return Check(FINITE, True, "; ".join(told))
+    return Check(FINITE, True, "; ".join(details))
 
 
 def _names(names: list[str]) -> str:
-    shown = ", ".join(names[:MOST_NAMED])
-    return f"{shown} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else shown
+    text = ", ".join(names[:MOST_NAMED])
+    return f"{text} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else text
 
 
 def _has_classes(problem: object) -> bool:
@@ -204,14 +204,14 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
         return [_pareto(scores, chains * n)]
     checks = []
     if n < FEWEST_DRAWS:
-        told = f"{n} draws a chain, {FEWEST_DRAWS} needed"
+        detail = f"{n} draws a chain, {FEWEST_DRAWS} needed"
         ess = f"ESS is above {limits.ESS_PER_CHAIN} a chain"
-        checks += [Check(f"R̂ is below {limits.RHAT:g}", None, told), Check(ess, None, told)]
+        checks += [Check(f"R̂ is below {limits.RHAT:g}", None, detail), Check(ess, None, detail)]
     else:
         checks.append(_rhat(draws, scores, chains))
         checks += [
-            _ess(draws, scores, name, which, chains, n)
-            for name, which in (("ess", "bulk"), ("ess_tail", "tail"))
+            _ess(draws, scores, name, kind, chains, n)
+            for name, kind in (("ess", "bulk"), ("ess_tail", "tail"))
         ]
     if "e_bfmi" in scores:
         value = _worst(scores, "e_bfmi", largest=False)
@@ -248,13 +248,13 @@ def _rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
     value = _worst(scores, "rhat", largest=True)
     if math.isnan(value):
         return Check(name, False, UNMOVED)
-    which = (
+    worst_name = (
         "" if value < limits.RHAT else diagnostics.name_worst(draws, diagnostics.split_rhat, value)
     )
     return Check(
         name,
         value < limits.RHAT,
-        f"{value:.4g}{which}, the largest, of {chains} chains{diagnostics.describe_resting(draws)}",
+        f"{value:.4g}{worst_name}, the largest, of {chains} chains{diagnostics.describe_resting(draws)}",
     )
 
 
@@ -288,8 +288,8 @@ def _pareto(scores: Scores, n: int) -> Check:
 
 def _recorded_values(trace: Trace, name: str) -> list[list[float]]:
     """Values recorded under a name, a number for each replicate."""
-    found = [said[name] for _, said in trace if name in said]
-    return [value if isinstance(value, list) else [value] for value in found]
+    values = [record[name] for _, record in trace if name in record]
+    return [value if isinstance(value, list) else [value] for value in values]
 
 
 def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
@@ -304,17 +304,20 @@ def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
         times = list(range(1, ess.shape[1] + 1))
     else:
         values = np.array(_recorded_values(trace, "ess"))
-        times = [step for step, said in trace if "ess" in said]
+        times = [step for step, record in trace if "ess" in record]
     if not len(values):
         return []
     least = values.min(1)  # [T], of the worst replicate
-    lost = least < limits.LEAST_ESS
-    told = f"smallest ESS {least.min():.3g}"
-    if lost.any():
-        told += f", below {limits.LEAST_ESS:g} at {lost.sum()} of {len(lost)} recorded times, first t = {times[lost.argmax()]}"
+    is_degenerate = least < limits.LEAST_ESS
+    detail = f"smallest ESS {least.min():.3g}"
+    if is_degenerate.any():
+        detail += (
+            f", below {limits.LEAST_ESS:g} at {is_degenerate.sum()} of "
+            f"{len(is_degenerate)} recorded times, first t = {times[is_degenerate.argmax()]}"
+        )
     else:
-        told += f" at t = {times[least.argmin()]}, of {len(lost)} recorded times"
-    return [Check("no particle carries half of the weight", not lost.any(), told)]
+        detail += f" at t = {times[least.argmin()]}, of {len(is_degenerate)} recorded times"
+    return [Check("no particle carries half of the weight", not is_degenerate.any(), detail)]
 
 
 def observation_checks(posterior: object, problem: Problem) -> list[Check]:
@@ -338,16 +341,16 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
         return []
     if not isinstance(problem, Sequence) or follows.shape[1] < 2:
         return []
-    seen = ~problem.missing[:, : follows.shape[1]].to(follows.device)
-    number = (follows & seen).sum(1)
-    of = seen.sum(1)  # [R]
-    worst = int((number / of.clamp_min(1)).argmin())
-    passed = bool(((number > 0) | (of == 0)).all())
-    told = f"{int(number[worst])} of {int(of[worst])} observations change the weights"
-    told += f", the fewest of {len(of)} replicates" if len(of) > 1 else ""
+    is_observed = ~problem.missing[:, : follows.shape[1]].to(follows.device)
+    number = (follows & is_observed).sum(1)
+    n_observed = is_observed.sum(1)  # [R]
+    worst = int((number / n_observed.clamp_min(1)).argmin())
+    passed = bool(((number > 0) | (n_observed == 0)).all())
+    detail = f"{int(number[worst])} of {int(n_observed[worst])} observations change the weights"
+    detail += f", the fewest of {len(n_observed)} replicates" if len(n_observed) > 1 else ""
     if not passed:
-        told += "; they lie too far off for this loss: check the prior and the scale of the data"
-    return [Check("the filter follows its observations", passed, told)]
+        detail += "; they lie too far off for this loss: check the prior and the scale of the data"
+    return [Check("the filter follows its observations", passed, detail)]
 
 
 def bound_check(values: list[list[float]]) -> Check:
@@ -371,8 +374,8 @@ def bound_check(values: list[list[float]]) -> Check:
     relative = gain / np.abs(after.mean(0))
     rising = (relative > limits.BOUND_GAIN) & (gain > limits.BOUND_NOISE * noise)
     worst = int(np.argmax(relative))
-    told = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"
-    return Check(name, not rising.any(), told)
+    detail = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"
+    return Check(name, not rising.any(), detail)
 
 
 def discriminator_check(values: list[list[float]]) -> Check:
@@ -383,13 +386,13 @@ def discriminator_check(values: list[list[float]]) -> Check:
     """
     each = np.mean(values[-max(1, len(values) // 10) :], 0)  # [R]
     loss = float(each.min())
-    which = f", the smallest of {len(each)} replicates" if len(each) > 1 else ""
-    told = f"loss {loss:.3g} over the last tenth{which}, chance is {2 * math.log(2):.3g}"
+    suffix = f", the smallest of {len(each)} replicates" if len(each) > 1 else ""
+    detail = f"loss {loss:.3g} over the last tenth{suffix}, chance is {2 * math.log(2):.3g}"
     saturated = loss < limits.DISCRIMINATOR_LOSS
     if saturated:
-        told += "; its KL is no estimate, compare inference.discriminator=none"
+        detail += "; its KL is no estimate, compare inference.discriminator=none"
     return Check(
-        f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}", not saturated, told
+        f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}", not saturated, detail
     )
 
 
@@ -410,12 +413,12 @@ def bias_check(seen: Measured, scores: Scores) -> Check:
     ]
     if not p:
         return Check(name, None, "no other was measured")
-    smallest, which = min(p)
+    smallest, worst = min(p)
     corrected = min(1.0, smallest * len(p))
     return Check(
         name,
         corrected > limits.BIAS_P,
-        f"smallest p {corrected:.2g}, corrected for {len(p)}: {which}",
+        f"smallest p {corrected:.2g}, corrected for {len(p)}: {worst}",
     )
 
 
@@ -432,5 +435,5 @@ def step_check(
         value = largest_response(model, state.theta, batch, response)
     except RuntimeError as error:  # a model whose log joint autograd cannot differentiate twice
         return Check(name, None, f"no second derivative: {str(error).splitlines()[0]}")
-    told = f"step × curvature {value:.3g}, the path swings ever wider beyond {response.limit:.3g}"
-    return Check(name, value < response.limit, told)
+    detail = f"step × curvature {value:.3g}, the path swings ever wider beyond {response.limit:.3g}"
+    return Check(name, value < response.limit, detail)

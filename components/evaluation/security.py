@@ -104,7 +104,7 @@ def security_curve(
         rows = []
         extremes = []
         checks = []
-        kept: dict[float, Tensor] = {}
+        correct_by_eps: dict[float, Tensor] = {}
         try:
             sizes = sorted({0.0, *threat.sizes})
             members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
@@ -118,7 +118,7 @@ def security_curve(
                 noisy = space.at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
-                kept[eps] = _correct(after, y)[y >= 0]
+                correct_by_eps[eps] = _correct(after, y)[y >= 0]
                 noise = predict(noisy) if eps > 0 else after  # neither has changed anything
                 standing = standing & _correct(after, y) & _correct(noise, y)
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
@@ -158,7 +158,7 @@ def security_curve(
     frame["passed"] = (
         frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
     )
-    return SecurityCurve(table, frame, kept)
+    return SecurityCurve(table, frame, correct_by_eps)
 
 
 def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
@@ -213,8 +213,8 @@ def _attack_test_set(
 def _knowledge(attacker: Evasion) -> dict[str, str]:
     """Knowledge of the victim that an attack, and each of its members, uses."""
     members = attacker.members_by_label if isinstance(attacker, WorstCase) else {}
-    whole: dict[str, str] = {"knowledge": attacker.knowledge_used()}
-    return whole | {
+    knowledge: dict[str, str] = {"knowledge": attacker.knowledge_used()}
+    return knowledge | {
         f"knowledge/{label}": member.knowledge_used() for label, member in members.items()
     }
 
@@ -260,15 +260,18 @@ def _targeted_scores(
 def _row(
     predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor
 ) -> dict[str, float]:
-    seen = y >= 0
+    is_labelled = y >= 0
     correct = _correct(predictive, y)
     fooled = right & ~correct
     return {
         "accuracy": _accuracy(predictive, y),
         "random_accuracy": _accuracy(noise, y),
-        "worst_case_accuracy": float(standing[seen].double().mean()),
-        "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[seen].double().mean()),
-        "entropy": float(predictive.entropy[seen].double().mean()),
-        "ece": float(expected_calibration_error(predictive.probs.amax(-1)[seen], correct[seen])),
-        "success_rate": float(fooled[seen].sum()) / max(float(right[seen].sum()), 1.0),
+        "worst_case_accuracy": float(standing[is_labelled].double().mean()),
+        "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[is_labelled].double().mean()),
+        "entropy": float(predictive.entropy[is_labelled].double().mean()),
+        "ece": float(
+            expected_calibration_error(predictive.probs.amax(-1)[is_labelled], correct[is_labelled])
+        ),
+        "success_rate": float(fooled[is_labelled].sum())
+        / max(float(right[is_labelled].sum()), 1.0),
     }

@@ -88,18 +88,18 @@ def curve_checks(
     ]
     if attacker.knowledge_used() != "black box" or not input_space(problem).smooth:
         name = "the attack beats random signs of the same size"
-        told = f"{sign * hit.iloc[-1]:.4f} against {sign * noise.iloc[-1]:.4f} at ε = {largest:g}{whose}"
-        told += ", rows taken for the target" if targeted else ""
-        checks.append(less(name, float(hit.iloc[-1]), float(noise.iloc[-1]), told))
+        detail = f"{sign * hit.iloc[-1]:.4f} against {sign * noise.iloc[-1]:.4f} at ε = {largest:g}{whose}"
+        detail += ", rows taken for the target" if targeted else ""
+        checks.append(less(name, float(hit.iloc[-1]), float(noise.iloc[-1]), detail))
     members = [str(name) for name in rows if str(name).startswith(f"{column}/")]
     if members:
         excess = float((sign * rows[column] - (sign * rows[members]).min(axis=1)).max())
-        told = f"{'below the highest' if targeted else 'above the lowest'} member by at most {max(excess, 0):.4f}"
-        checks.append(Check("the worst case is no weaker than any member", excess <= 0, told))
+        detail = f"{'below the highest' if targeted else 'above the lowest'} member by at most {max(excess, 0):.4f}"
+        checks.append(Check("the worst case is no weaker than any member", excess <= 0, detail))
     if problem.bounds is not None:
         inside = problem.bounds[0] <= low and high <= problem.bounds[1]
-        told = f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"
-        checks.append(Check("attacked inputs stay in bounds", inside, told))
+        detail = f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"
+        checks.append(Check("attacked inputs stay in bounds", inside, detail))
     return checks
 
 
@@ -230,11 +230,11 @@ def victim_checks(
     noise = share(standing(input_space(problem).at_random(x, y, eps, norm, rng.at("attack", 1))))
     judged = attacker.insiders if isinstance(attacker, WorstCase) else attacker
     attacked = judged.perturb(victim, x, y, rng, eps)
-    own = standing(attacked)
+    survivors = standing(attacked)
     black = share(standing(reference.black_box()))
     knowledge = attacker.knowledge_used()
     white_box = knowledge == "white box"
-    white = share(many & more & own) if white_box else share(many & more)
+    white = share(many & more & survivors) if white_box else share(many & more)
     silent = share((answer.gradient == 0).all(1) & (y >= 0).any(1))
     checks = [
         no_higher("an iterative attack is no weaker than one step", share(many), one),
@@ -260,12 +260,14 @@ def victim_checks(
     ]
     if not white_box:
         checks.append(
-            no_higher(f"a white box is no weaker than this {knowledge}", white, share(own))
+            no_higher(f"a white box is no weaker than this {knowledge}", white, share(survivors))
         )
     if white_box and attacker.iterates() and norm == "linf":
         step = share(standing(reference.climb(criterion, 1, 1.0)))
         checks.append(
-            no_higher("the attack, of several steps, is no weaker than one step", share(own), step)
+            no_higher(
+                "the attack, of several steps, is no weaker than one step", share(survivors), step
+            )
         )
     if white_box and target is not None:
         aimed = replace(reference, y=torch.where(y >= 0, target, y)).climb(
@@ -282,23 +284,23 @@ def _finite(rows: Tensor) -> Check:
     """An infinite slope is left out of a step, so that the attack follows less than the whole gradient."""
     bad = int((~rows).sum())
     n = len(rows)
-    told = f"an infinite slope, or one that is no number, in {bad} of {n} rows; left out"
-    return Check("the gradient is finite", bad == 0, told if bad else f"in all of {n} rows")
+    detail = f"an infinite slope, or one that is no number, in {bad} of {n} rows; left out"
+    return Check("the gradient is finite", bad == 0, detail if bad else f"in all of {n} rows")
 
 
 def _loss_rises(reference: References) -> Check:
     """Along every criterion a longer climb ends at a larger loss."""
     name = "the loss rises during the attack"
-    told = []
+    details = []
     verdicts = []
     for criterion in reference.criteria:
         climbs = [reference.climb(criterion, steps, 2.5 / STEPS) for steps in (3, STEPS)]
         first, few, many = (reference.loss(x, criterion) for x in (reference.x, *climbs))
         verdicts.append(None if first == few == many else first <= few <= many)
-        told.append(f"{criterion} {first:.4g} → {few:.4g} → {many:.4g}")
+        details.append(f"{criterion} {first:.4g} → {few:.4g} → {many:.4g}")
     if all(verdict is None for verdict in verdicts):
-        return Check(name, None, TIE.format("; ".join(told)))
-    return Check(name, False not in verdicts, "; ".join(told))
+        return Check(name, None, TIE.format("; ".join(details)))
+    return Check(name, False not in verdicts, "; ".join(details))
 
 
 def _check_unbounded_attack(reference: References, problem: Supervised) -> Check:
@@ -308,9 +310,9 @@ def _check_unbounded_attack(reference: References, problem: Supervised) -> Check
         problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
     )
     size = BoxSpace((low, high), problem.n_inputs).largest(reference.norm)
-    left = float(reference.count_survivors(STEPS, 2.5 / STEPS, eps=size).double().mean())
+    accuracy = float(reference.count_survivors(STEPS, 2.5 / STEPS, eps=size).double().mean())
     chance = 1 / problem.n_classes
     n = len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)
-    told = f"{left:.4f} against {chance:.4f} at ε = {size:g}"
-    return Check("an unbounded attack reaches chance", left <= most, told)
+    detail = f"{accuracy:.4f} against {chance:.4f} at ε = {size:g}"
+    return Check("an unbounded attack reaches chance", accuracy <= most, detail)

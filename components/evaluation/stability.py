@@ -100,13 +100,13 @@ def _tails(state: Weighted, batch: Batch | None) -> Check:
 def _end_of_search(state: Searches) -> Check:
     """Check that the best of the restarts has converged."""
     best = state.best
-    told = f"the best of {len(state.runs)} starts after {best.iteration} iterations"
-    told += (
+    detail = f"the best of {len(state.runs)} starts after {best.iteration} iterations"
+    detail += (
         ""
         if best.converged
         else f", largest derivative {float(best.gradient.abs().max()):.2g} nats; raise steps"
     )
-    return Check("the maximum of the likelihood is reached", best.converged, told)
+    return Check("the maximum of the likelihood is reached", best.converged, detail)
 
 
 def _spread(state: SwagState) -> Check:
@@ -125,8 +125,10 @@ def _spread(state: SwagState) -> Check:
             False,
             f"{state.n} points collected, 2 needed; raise steps, or lower inference.burn_in or every",
         )
-    told = f"{state.n} points, {float(still):.1%} of the weights without a variance"
+    detail = f"{state.n} points, {float(still):.1%} of the weights without a variance"
     variance = (state.square - state.mean.square()).clamp_min(0).max()
     collapsed = bool(still == 1) or bool(variance <= LEAST_SPREAD**2 * state.mean.square().mean())
-    told += f", largest sd {float(variance.sqrt()):.2g}" if still < 1 else ""
-    return Check(name, not collapsed, told + ("; raise inference.collect_lr" if collapsed else ""))
+    detail += f", largest sd {float(variance.sqrt()):.2g}" if still < 1 else ""
+    return Check(
+        name, not collapsed, detail + ("; raise inference.collect_lr" if collapsed else "")
+    )

@@ -51,7 +51,7 @@ def attempt(what: str, make: Callable[..., Mapping[str, V]], *arguments: Any) ->
 
 def draw_each(figures: Iterable[Callable[..., Mapping[str, V]]], *arguments: Any) -> dict[str, V]:
     """``attempt`` of each figure function on the same arguments: all figures that can be drawn, by name."""
-    drawn: dict[str, V] = {}
+    drawings: dict[str, V] = {}
     for figure in figures:
-        drawn |= attempt(f"figure {name_of(figure)}", figure, *arguments)
-    return drawn
+        drawings |= attempt(f"figure {name_of(figure)}", figure, *arguments)
+    return drawings

@@ -98,16 +98,16 @@ def init_chains(
     value, wrong = _examine_starts(model, theta, batch, gradient)
     tries = 1
     while start is None and tries < START_TRIES and (value == -torch.inf).any():
-        again = (value == -torch.inf).unsqueeze(1)
-        theta = torch.where(again, begin(replicates * chains, rng.init), theta)
+        is_rejected = (value == -torch.inf).unsqueeze(1)
+        theta = torch.where(is_rejected, begin(replicates * chains, rng.init), theta)
         value, wrong = _examine_starts(model, theta, batch, gradient)
         tries += 1
     if wrong.any():
-        lost = wrong.nonzero().flatten().tolist()
-        drawn = f", drawn {tries} times" if tries > 1 else ""
+        chain_ids = wrong.nonzero().flatten().tolist()
+        attempts = f", drawn {tries} times" if tries > 1 else ""
         raise NumericalTrouble(
-            f"log density{' or its gradient' if gradient else ''} is not finite where chains {lost} start{drawn} "
-            f"(first: {float(value[lost[0]]):g})",
+            f"log density{' or its gradient' if gradient else ''} is not finite where chains {chain_ids} start{attempts} "
+            f"(first: {float(value[chain_ids[0]]):g})",
             "change where the dataset or the prior of the model starts chains, or seed",
         )
     return Chains(model=model, replicates=replicates, start=theta, theta=theta)
@@ -154,12 +154,12 @@ def advance(
     if theta.shape != state.theta.shape:
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
-    lost: list[int] = []
+    chain_ids: list[int] = []
     # one pass; a sum that merely overflows has lost no chain
     if not math.isfinite(float(theta.sum())):
-        lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
-    if lost:
-        raise NumericalTrouble(f"chains {lost} left the finite numbers", mend)
+        chain_ids = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
+    if chain_ids:
+        raise NumericalTrouble(f"chains {chain_ids} left the finite numbers", mend)
     if t > burn_in and (t - burn_in) % thinning == 0:
         state.kept.append(theta.cpu())  # collected draws would fill an accelerator
         for name, value in (stats or {}).items():
@@ -170,9 +170,9 @@ def advance(
 def to_draws(state: Chains) -> Draws:
     """The draws that the chains have kept so far."""
     theta = state.theta
-    kept = state.kept
+    samples = state.kept
     # [C, N, P]
-    draws = kept.stack_rows(1).to(theta.device) if len(kept) else theta.unsqueeze(1)[:, :0]
+    draws = samples.stack_rows(1).to(theta.device) if len(samples) else theta.unsqueeze(1)[:, :0]
     stats = {name: values.stack_rows(1).to(theta.device) for name, values in state.stats.items()}
     return Draws(
         draws,

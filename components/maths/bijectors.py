@@ -92,13 +92,13 @@ class Simplex:
 
     def log_forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log x, which is a number where x is too small for one, and the log-Jacobian of x."""
-        left = self._remaining_stick(theta.shape[-1], theta)
-        logit = theta - left.log()
+        remaining = self._remaining_stick(theta.shape[-1], theta)
+        logit = theta - remaining.log()
         log_z = logsigmoid(logit)
         log_rest = logsigmoid(-logit)
         zero = torch.zeros_like(theta[..., :1])
         log_x = torch.cat([log_z, zero], -1) + torch.cat([zero, log_rest.cumsum(-1)], -1)
-        return log_x, (log_z + left * log_rest).sum(-1)
+        return log_x, (log_z + remaining * log_rest).sum(-1)
 
     def inverse(self, x: Tensor) -> Tensor:
         after = x.flip(-1).cumsum(-1).flip(-1)[..., 1:]  # Σ_{j>k} x_j

@@ -42,12 +42,12 @@ def maximin(payoff: Tensor) -> Maximin:
             torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture)
         )
     mixed = ~saddle.flatten()
-    left = payoff.reshape(-1, *payoff.shape[-2:])[mixed].double()
-    found = simplex.safest(left)
-    least = (found.unsqueeze(-2) @ left).squeeze(-2).amin(-1)
+    games = payoff.reshape(-1, *payoff.shape[-2:])[mixed].double()
+    strategies = simplex.safest(games)
+    least = (strategies.unsqueeze(-2) @ games).squeeze(-2).amin(-1)
     value = sure.flatten().clone()
     strategy = pure.view(-1, pure.shape[-1]).clone()
-    value[mixed], strategy[mixed] = least.to(payoff.dtype), found.to(payoff.dtype)
+    value[mixed], strategy[mixed] = least.to(payoff.dtype), strategies.to(payoff.dtype)
     return Maximin(value.view_as(sure), strategy.view_as(pure))
 
 
@@ -77,7 +77,7 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
     They are found by enumeration of supports of one size.  A degenerate game may have
     infinitely many; then only the extreme ones in this sense are returned.
     """
-    found: list[Equilibrium] = []
+    solutions: list[Equilibrium] = []
     A, B = r_a.shape
     for size in range(1, min(A, B) + 1):
         for rows in itertools.combinations(range(A), size):
@@ -89,8 +89,8 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
                     and y is not None
                     and gain(r_a, r_b, x, y) <= TIE * max(1.0, np.abs([r_a, r_b]).max())
                 ):
-                    found.append(Equilibrium(x, y))
-    return found
+                    solutions.append(Equilibrium(x, y))
+    return solutions
 
 
 def _indifferent(payoff: np.ndarray, support: tuple[int, ...], n: int) -> np.ndarray | None:
@@ -104,16 +104,16 @@ def _indifferent(payoff: np.ndarray, support: tuple[int, ...], n: int) -> np.nda
     mixture = np.linalg.solve(system, np.r_[np.zeros(size), 1.0])[:size]
     if (mixture <= 0).any():
         return None
-    whole = np.zeros(n)
-    whole[list(support)] = mixture / mixture.sum()  # exactly 1 where it is pure
-    return whole
+    strategy = np.zeros(n)
+    strategy[list(support)] = mixture / mixture.sum()  # exactly 1 where it is pure
+    return strategy
 
 
 def gain(r_a: np.ndarray, r_b: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
     """Largest gain of either player from deviating unilaterally from (x, y)."""
-    hers = r_a @ y
-    his = x @ r_b
-    return float(max(hers.max() - x @ hers, his.max() - his @ y))
+    payoffs_a = r_a @ y
+    payoffs_b = x @ r_b
+    return float(max(payoffs_a.max() - x @ payoffs_a, payoffs_b.max() - payoffs_b @ y))
 
 
 def worst_case(

@@ -49,10 +49,10 @@ class Optimizer:
         (group,) = state_dict["param_groups"]
         self.settings |= {name: group[name] for name in self.settings}
         for i, p in enumerate(self.parameters):
-            kept = state_dict["state"].get(i, {})
+            entry = state_dict["state"].get(i, {})
             self.memory[i] = {
                 name: value.to(p.device, value.dtype if name == "step" else p.dtype, copy=True)
-                for name, value in kept.items()
+                for name, value in entry.items()
                 if value is not None
             }
 

@@ -25,16 +25,16 @@ def transition(
     noise = torch.randn(z.shape, generator=generator, dtype=z.dtype, device=z.device)
     goes, value, gradient = field(z)
     energy = 0.5 * noise.square().sum(-1) - value
-    at = z
+    z_new = z
     r = noise + 0.5 * size * gradient
-    there = goes
+    extra = goes
     for step in range(steps):
-        at = at + size * r
-        there, value, gradient = field(at)
+        z_new = z_new + size * r
+        extra, value, gradient = field(z_new)
         r = r + (size if step < steps - 1 else 0.5 * size) * gradient
     error = (0.5 * r.square().sum(-1) - value - energy).nan_to_num(torch.inf, torch.inf, torch.inf)
     rate = (-error).clamp(max=0.0).exp()
     accepted = (
         torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
     )
-    return torch.where(accepted[..., None], at, z), torch.where(accepted, there, goes), rate
+    return torch.where(accepted[..., None], z_new, z), torch.where(accepted, extra, goes), rate

@@ -28,18 +28,18 @@ def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Ten
         return predictive.mu.new_tensor(torch.nan)
     mu = predictive.mu[:, apart]
     v = predictive.v[:, apart]
-    asked = GaussianMixture(mu, v)
-    found = torch.ones(mu.shape[1], dtype=torch.bool, device=mu.device)
+    mixture = GaussianMixture(mu, v)
+    has_both = torch.ones(mu.shape[1], dtype=torch.bool, device=mu.device)
     low = float(branches.mu.min()) - MARGIN
     high = float(branches.mu.max()) + MARGIN
     y = torch.arange(low, high, SPACING, dtype=mu.dtype, device=mu.device)
     # [B, Y]
-    density = torch.stack([asked.log_prob(at.expand(mu.shape[1], 1))[:, 0] for at in y], 1)
+    density = torch.stack([mixture.log_prob(point.expand(mu.shape[1], 1))[:, 0] for point in y], 1)
     rises = density.diff(dim=1) > 0
     mode = torch.zeros_like(density, dtype=torch.bool)
     mode[:, 1:-1] = rises[:, :-1] & ~rises[:, 1:]
     for branch in (first[apart], second[apart]):
         near = (y - branch[:, None]).abs() <= NEAR
-        mass = asked.cdf((branch + WITHIN)[:, None]) - asked.cdf((branch - WITHIN)[:, None])
-        found &= (mode & near).any(1) & (mass[:, 0] >= MASS)
-    return found.to(mu).mean()
+        mass = mixture.cdf((branch + WITHIN)[:, None]) - mixture.cdf((branch - WITHIN)[:, None])
+        has_both &= (mode & near).any(1) & (mass[:, 0] >= MASS)
+    return has_both.to(mu).mean()

@@ -36,13 +36,13 @@ def scores(
     if binary:
         by_task["auc"] = []
     for t in range(y.shape[1]):
-        seen = mask[:, t]
-        p = probs[seen, t]
-        label = y[seen, t]
+        is_observed = mask[:, t]
+        p = probs[is_observed, t]
+        label = y[is_observed, t]
         confidence, guess = p.max(-1)
         correct = guess == label
         by_task["accuracy"].append(float(correct.double().mean()))
-        by_task["nlpp"].append(float(-log_prob[seen, t].mean()))
+        by_task["nlpp"].append(float(-log_prob[is_observed, t].mean()))
         by_task["ece"].append(float(expected_calibration_error(confidence, correct)))
         if binary:
             # With a single class present the area is undefined: NaN says so, 0.5 would be an invented number.

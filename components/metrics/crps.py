@@ -48,6 +48,6 @@ def crps(predictive: GaussianMixture, y: Tensor, pairs: int = PAIRS) -> Tensor:
         weight = 1.0 if 2 * k == n else 2.0  # distances k and n − k
         among += weight * mean_magnitude(mu - mu.roll(-k, 0), v + v.roll(-k, 0)).mean(0)
         weights += weight
-    alone = mean_magnitude(torch.zeros_like(v), 2 * v).mean(0)  # pairs i = j
-    between = alone if n == 1 else (alone + (n - 1) * among / weights) / n
+    self_distance = mean_magnitude(torch.zeros_like(v), 2 * v).mean(0)  # pairs i = j
+    between = self_distance if n == 1 else (self_distance + (n - 1) * among / weights) / n
     return first - 0.5 * between

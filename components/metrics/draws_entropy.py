@@ -44,9 +44,9 @@ def entropy(x: Tensor, k: int = NEIGHBOUR) -> Tensor:
     for rows in points.split(ROWS):
         distances = torch.cdist(rows, points, compute_mode=EXACTLY)
         if repeats:
-            found = distances.topk(depth + 1, largest=False)  # the first is the point itself
-            nearest.append(found.values[:, k])
-            local.append(m[found.indices[:, 1:]].mean(1))
+            neighbours = distances.topk(depth + 1, largest=False)  # the first is the point itself
+            nearest.append(neighbours.values[:, k])
+            local.append(m[neighbours.indices[:, 1:]].mean(1))
         else:
             nearest.append(distances.kthvalue(k + 1, dim=1).values)
     volume = 0.5 * P * math.log(math.pi) - math.lgamma(0.5 * P + 1)

@@ -49,8 +49,8 @@ def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> d
     """Means over what is observed of y [B, T] (NaN: not observed): absolute error of the predictive mean, predictive entropy,
     interval score and coverage of the central 95 % interval, the same score of mean ± 2 sd, CRPS and log density."""
     check_shape("the forecasts", predictive.mu, None, *y.shape)
-    there = ~y.isnan()
-    y = torch.where(there, y, predictive.mean)
+    is_observed = ~y.isnan()
+    y = torch.where(is_observed, y, predictive.mean)
     lower = predictive.quantile(alpha / 2)
     upper = predictive.quantile(1 - alpha / 2)
     mean = predictive.mean
@@ -64,18 +64,18 @@ def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> d
         "crps": crps(predictive, y),
         "log_score": predictive.log_prob(y),
     }
-    return {name: float(value[there].mean()) for name, value in each.items()}
+    return {name: float(value[is_observed].mean()) for name, value in each.items()}
 
 
 def of_classes(predictive: Categorical, y: Tensor) -> dict[str, float]:
     """Means over what is observed of class numbers y [B, T] (NaN: not observed): accuracy of the most probable class,
     predictive entropy and log probability, in nats."""
     check_shape("the forecasts", predictive.logits, None, *y.shape, None)
-    there = ~y.isnan()
+    is_observed = ~y.isnan()
     label = y.nan_to_num(0.0).long()
     each = {
         "accuracy": (predictive.guess == label).to(y.dtype),
         "predictive_entropy": predictive.entropy,
         "log_score": predictive.log_prob(label),
     }
-    return {name: float(value[there].mean()) for name, value in each.items()}
+    return {name: float(value[is_observed].mean()) for name, value in each.items()}

@@ -21,8 +21,8 @@ def predictive_distances(
 
     The third is what "nearest" is judged by: it is √(distance_mean² + distance_sd²).  Predictives hold the noise of the
     observations, so that what counts is what a forecast is told, not how a function wanders far below that noise."""
-    for what, values in (("the predicted means", mean), ("the predicted sds", sd)):
-        check_shape(what, values, *gold_mean.shape)
+    for name, values in (("the predicted means", mean), ("the predicted sds", sd)):
+        check_shape(name, values, *gold_mean.shape)
     shift = (mean - gold_mean) / gold_sd
     spread = (sd - gold_sd) / gold_sd
 

@@ -27,10 +27,10 @@ def weights(observations: Tensor, standardised: Standardised, key: str) -> Tenso
     if standardised == "none":
         return torch.ones_like(observations[:, 0])
     medians = observations.nanquantile(0.5, dim=1).abs()  # [R, dy]
-    lost = (~(medians > 0)).any(0).nonzero().flatten().tolist()
-    if lost:
+    dimensions = (~(medians > 0)).any(0).nonzero().flatten().tolist()
+    if dimensions:
         raise Misfit(
-            f"{key}=inverse_median: the median of observation dimension {lost[0] + 1} is 0; set {key}=none"
+            f"{key}=inverse_median: the median of observation dimension {dimensions[0] + 1} is 0; set {key}=none"
         )
     return 1 / medians
 
@@ -55,9 +55,9 @@ def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tenso
 
 def smallest(losses: Tensor) -> Tensor:
     """Index of the smallest loss of each replicate, the first of equal ones; NaN is larger than all; [G, R] -> [R]."""
-    known = losses.nan_to_num(nan=torch.inf)
-    index = torch.arange(len(known), device=known.device).unsqueeze(1)
-    return torch.where(known == known.amin(0), index, len(known)).amin(0)
+    finite_losses = losses.nan_to_num(nan=torch.inf)
+    index = torch.arange(len(finite_losses), device=finite_losses.device).unsqueeze(1)
+    return torch.where(finite_losses == finite_losses.amin(0), index, len(finite_losses)).amin(0)
 
 
 def modal(index: Tensor) -> int:

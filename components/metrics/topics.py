@@ -54,17 +54,19 @@ def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
     from scipy.optimize import linear_sum_assignment
 
     cost = 0.5 * torch.cdist(topics, reference, p=1.0)
-    found, of = linear_sum_assignment(cost.cpu().numpy())
-    return torch.from_numpy(found).to(topics.device), torch.from_numpy(of).to(topics.device)
+    indices, ref_indices = linear_sum_assignment(cost.cpu().numpy())
+    return torch.from_numpy(indices).to(topics.device), torch.from_numpy(ref_indices).to(
+        topics.device
+    )
 
 
 def align_topics(topics: Tensor) -> Tensor:
     """Mean of S sets of topics [S, K, V] -> [K, V], matched to the numbering of the last set."""
     last = topics[-1]
     total = last.clone()
-    for own in topics[:-1]:
-        found, of = match_topics(own, last)
-        total[of] += own[found]
+    for sample in topics[:-1]:
+        indices, ref_indices = match_topics(sample, last)
+        total[ref_indices] += sample[indices]
     return total / len(topics)
 
 
@@ -72,9 +74,9 @@ def distance(topics: Tensor, truth: Tensor) -> float:
     """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the true ones; one that has no
     match counts 1."""
     check_shape("the topics", topics, None, truth.shape[1])
-    found, of = match_topics(topics, truth)
-    near = 0.5 * (topics[found] - truth[of]).abs().sum(1)
-    return float((near.sum() + len(truth) - len(of)) / len(truth))
+    indices, ref_indices = match_topics(topics, truth)
+    near = 0.5 * (topics[indices] - truth[ref_indices]).abs().sum(1)
+    return float((near.sum() + len(truth) - len(ref_indices)) / len(truth))
 
 
 def top_words(topics: Tensor, n: int = TOP) -> Tensor:
@@ -103,9 +105,9 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     information = torch.where(both >= 1, 0.0, information)
     out = []
     for words in top:
-        chosen = information[place[words]][:, place[words]]
-        upper = torch.ones_like(chosen).triu(1) > 0
-        out.append(chosen[upper].mean() if len(words) > 1 else chosen.new_zeros(()))
+        pair_scores = information[place[words]][:, place[words]]
+        upper = torch.ones_like(pair_scores).triu(1) > 0
+        out.append(pair_scores[upper].mean() if len(words) > 1 else pair_scores.new_zeros(()))
     return torch.stack(out)
 
 

@@ -152,10 +152,10 @@ class NormPower:
                 met, 0.0, belief.weights * distance.clamp_min(tiny) ** (self.alpha - 2)
             )
             target = (pull @ s) / pull.sum()
-            held = belief.weights[met].sum()
-            if self.alpha == 1 and held > 0:
+            mass = belief.weights[met].sum()
+            if self.alpha == 1 and mass > 0:
                 force = (pull @ (s - a)).norm()
-                target = a + (1 - held / force).clamp_min(0) * (target - a) if force > 0 else a
+                target = a + (1 - mass / force).clamp_min(0) * (target - a) if force > 0 else a
             if (target - a).norm() <= tiny:
                 break
             a = target
@@ -182,8 +182,8 @@ class Missed:
         ordered, order = belief.values.flatten(1).T.contiguous().sort(1)
         before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
         end = torch.searchsorted(ordered, ordered + 2 * self.radius, right=True)
-        held = before.gather(1, end) - before[:, :-1]
-        best = held.argmax(1, keepdim=True)
+        mass = before.gather(1, end) - before[:, :-1]
+        best = mass.argmax(1, keepdim=True)
         last = ordered.gather(1, end.gather(1, best) - 1)
         return (0.5 * (ordered.gather(1, best) + last)).reshape(belief.values.shape[1:])
 
@@ -234,8 +234,8 @@ class DensestInterval:
         opening = self.gamma * ordered - (inside - belief.weights[order])
         best, start = opening.cummax(0)
         end = (inside - self.gamma * ordered + best).argmax(0, keepdim=True)
-        ends = torch.cat([ordered.gather(0, start.gather(0, end)), ordered.gather(0, end)])
-        return ends.reshape(2, *belief.values.shape[1:])
+        endpoints = torch.cat([ordered.gather(0, start.gather(0, end)), ordered.gather(0, end)])
+        return endpoints.reshape(2, *belief.values.shape[1:])
 
     def expected_loss(self, action: Tensor, belief: Samples) -> Tensor:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)

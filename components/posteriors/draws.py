@@ -128,8 +128,8 @@ class Draws:
             rows = torch.arange(min(n, len(self.flat)))
         else:
             rows = torch.randint(len(self.flat), (n,), generator=generator, device=generator.device)
-        chosen = self.flat[rows.to(self.draws.device)]
-        return Draws(chosen.unsqueeze(0), self.start, self.names, self.model)
+        samples = self.flat[rows.to(self.draws.device)]
+        return Draws(samples.unsqueeze(0), self.start, self.names, self.model)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""

@@ -35,9 +35,9 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[An
         return {"theta": ({"theta_dim_0": list(range(size))}, list(range(size)))}
     groups: dict[str, dict[tuple[int, ...], int]] = {}
     for column, name in enumerate(names):
-        found = _INDEXED.match(name)
+        match = _INDEXED.match(name)
         base, index = (
-            (found[1], tuple(int(i) for i in found[2].split(","))) if found else (name, ())
+            (match[1], tuple(int(i) for i in match[2].split(","))) if match else (name, ())
         )
         groups.setdefault(base, {})[index] = column
     out: dict[str, tuple[dict[str, list[Any]], list[int]]] = {}
@@ -140,9 +140,9 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
         )
 
     path = folder / FILE
-    beside = folder / f".{FILE}.new"
-    inference_data(draws, index).to_netcdf(beside, engine="h5netcdf")
-    beside.replace(path)  # whole, or not at all
+    temp_path = folder / f".{FILE}.new"
+    inference_data(draws, index).to_netcdf(temp_path, engine="h5netcdf")
+    temp_path.replace(path)  # whole, or not at all
     return [path]
 
 

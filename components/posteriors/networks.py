@@ -34,25 +34,25 @@ class Networks(Generic[N]):
         """n of the networks: at random with replacement, or the first n without a generator."""
         if generator is None:
             return Networks(self.networks[:n])
-        chosen = torch.randint(
+        indices = torch.randint(
             len(self.networks), (n,), generator=generator, device=generator.device
         )
-        return Networks(tuple(self.networks[k] for k in chosen.tolist()))
+        return Networks(tuple(self.networks[k] for k in indices.tolist()))
 
     def reverse(
         self, x: torch.Tensor, generator: torch.Generator
     ) -> tuple[Predictive, Reverse] | None:
         """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a network has no such form."""
-        known = [
+        pairs = [
             both
             for n in self.networks
             if isinstance(n, ReversesInputs) and (both := n.reverse(x)) is not None
         ]
-        if len(known) < len(self.networks):
+        if len(pairs) < len(self.networks):
             return None
-        predictive = self.networks[0].output_predictive(torch.stack([f for f, _ in known]))
+        predictive = self.networks[0].output_predictive(torch.stack([f for f, _ in pairs]))
         return predictive, lambda g: torch.stack(
-            [back(own) for (_, back), own in zip(known, g, strict=True)]
+            [back(own) for (_, back), own in zip(pairs, g, strict=True)]
         ).sum(0)
 
     def in_format(self, dtype: torch.dtype) -> Networks[InFormat] | None:

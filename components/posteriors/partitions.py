@@ -64,8 +64,8 @@ def least(expected: ExpectedLoss, z: Array) -> Array:
         distinct = distinct[np.linspace(0, len(distinct) - 1, SEARCHED).astype(int)]
     order = np.argsort([expected.cost(a) for a in distinct], kind="stable")[:STARTS]
     starts = [*distinct[order], np.zeros(N, z.dtype), np.arange(N, dtype=z.dtype)]
-    found = [expected.improve(a.copy()) for a in starts]
-    best = min(found, key=expected.cost)
+    partitions = [expected.improve(a.copy()) for a in starts]
+    best = min(partitions, key=expected.cost)
     return by_appearance(best[None])[0]
 
 
@@ -85,18 +85,18 @@ class PairsApart:
         while not still:
             still = True
             for i in range(len(a)):
-                own = a[i]
+                current = a[i]
                 a[i] = -1
                 labels = np.unique(a[a >= 0])
                 added = np.array([gain[i, a == k].sum() for k in labels])
-                known = labels == own
-                now = float(added[known][0]) if known.any() else 0.0
+                is_current = labels == current
+                now = float(added[is_current][0]) if is_current.any() else 0.0
                 best = float(added.min()) if len(labels) else 0.0
                 if min(best, 0.0) < now - 1e-9:
                     a[i] = labels[added.argmin()] if best < 0 else a.max() + 1
                     still = False
                 else:
-                    a[i] = own
+                    a[i] = current
         return a
 
 
@@ -145,16 +145,16 @@ class ExpectedVariation:
         while not still:
             still = True
             for i in range(N):
-                own = a[i]
+                current = a[i]
                 label = self.z[:, i]
-                n[every, own, label] -= 1
-                size[own] -= 1
+                n[every, current, label] -= 1
+                size[current] -= 1
                 # [room]; an empty cluster adds 0
                 added = step[size] - 2 * step[n[every, :, label]].mean(0)
                 k = int(added.argmin())
-                if added[k] >= added[own] - 1e-9:
-                    k = int(own)
-                still = still and k == own
+                if added[k] >= added[current] - 1e-9:
+                    k = int(current)
+                still = still and k == current
                 a[i] = k
                 n[every, k, label] += 1
                 size[k] += 1

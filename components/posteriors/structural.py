@@ -79,8 +79,8 @@ class StructuralDraws(Draws):
             # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
             late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
         with torch.no_grad():
-            found = ahead_of(system, design.y, design.seen, horizon + late, kappa, centre)
-        return AheadOfSeries(found.mean[:, late:], found.covariance[:, late:, late:])
+            moments = ahead_of(system, design.y, design.seen, horizon + late, kappa, centre)
+        return AheadOfSeries(moments.mean[:, late:], moments.covariance[:, late:, late:])
 
     def _weights(
         self, theta: Tensor, lam: Tensor | None, y: Tensor, horizon: int, generator: torch.Generator
@@ -91,8 +91,8 @@ class StructuralDraws(Draws):
             return out
         times = len(y) - horizon
         if lam is not None:
-            known = min(times, lam.shape[1])
-            out[:, :known] = lam[:, :known]
+            n_known = min(times, lam.shape[1])
+            out[:, :n_known] = lam[:, :n_known]
         half = (self._nu(theta) / 2).unsqueeze(1).expand(-1, horizon)
         out[:, times:] = torch._standard_gamma(half.contiguous(), generator=generator) / half
         return out
@@ -103,19 +103,19 @@ class StructuralDraws(Draws):
 
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
         """Forecast of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
-        found = self._ahead(series, horizon, generator)
+        moments = self._ahead(series, horizon, generator)
         return GaussianMixture(
-            found.mean.unsqueeze(2), found.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
+            moments.mean.unsqueeze(2), moments.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
         )
 
     def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor:
         """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
-        found = self._ahead(series, horizon, generator)
-        root = torch.linalg.cholesky(found.covariance)
+        moments = self._ahead(series, horizon, generator)
+        root = torch.linalg.cholesky(moments.covariance)
         normal = torch.randn(
-            found.mean.shape, generator=generator, device=root.device, dtype=root.dtype
+            moments.mean.shape, generator=generator, device=root.device, dtype=root.dtype
         )
-        return found.mean + (root @ normal.unsqueeze(2)).squeeze(2)
+        return moments.mean + (root @ normal.unsqueeze(2)).squeeze(2)
 
     def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:
         """One-step forecast of each of the last n times of a series given all before it [S, n, 1].
@@ -127,18 +127,18 @@ class StructuralDraws(Draws):
         system = self.of.system(theta, design)
         weights = self._weights(theta, lam, design.y, 0, generator)
         student = self.of.structure.errors.student
-        drawn = 0 if lam is None else lam.shape[1]
+        n_drawn = 0 if lam is None else lam.shape[1]
 
         def weigh(t: int, error: Tensor, S: Tensor) -> Tensor:
             nu = self._nu(theta)
-            return weights[:, t] if t < drawn else (nu + 1) / (nu + error.square() / S)
+            return weights[:, t] if t < n_drawn else (nu + 1) / (nu + error.square() / S)
 
         with torch.no_grad():
-            found = filter_system(
+            moments = filter_system(
                 system, design.y, design.seen.tolist(), weigh=weigh if student else None
             )
-        mean = found.mean[:, -n:]
-        v = found.variance[:, -n:]
+        mean = moments.mean[:, -n:]
+        v = moments.variance[:, -n:]
         if student:
             v = v + system.noise[:, -n:] * (
                 1 / self._weights(theta, None, design.y[-n:], n, generator) - 1
@@ -166,8 +166,8 @@ class StructuralDraws(Draws):
             else system.noise / self.precisions.flatten(0, 1)
         )
         with torch.no_grad():
-            found = filter_system(system._replace(noise=noise), design.y, design.seen.tolist())
-        return found.mean, found.variance
+            moments = filter_system(system._replace(noise=noise), design.y, design.seen.tolist())
+        return moments.mean, moments.variance
 
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
         """Effect of inputs u_T … u_{T+H−1} on y_{T+1} … y_{T+H}, for at most 500 draws.
@@ -176,7 +176,7 @@ class StructuralDraws(Draws):
         """
         assert series.u is not None
         c = series.u.shape[1]
-        none = series.u.new_zeros(horizon, c)
+        zeros = series.u.new_zeros(horizon, c)
         x = None if series.ahead is None else series.ahead.x
 
         def of(first: Tensor) -> AheadOfSeries:
@@ -184,12 +184,12 @@ class StructuralDraws(Draws):
             u = torch.cat([series.u[:-1], first.unsqueeze(0)]) if series.u is not None else None
             state = torch.Generator(generator.device)
             state.set_state(generator.get_state())
-            return self._ahead(series._replace(u=u, ahead=Ahead(x, none)), horizon, state)
+            return self._ahead(series._replace(u=u, ahead=Ahead(x, zeros)), horizon, state)
 
-        base = of(none[0])
+        base = of(zeros[0])
         D = base.mean.new_zeros(len(base.mean), horizon, horizon, c)
         for i in range(c):
-            one = none[0].clone()
+            one = zeros[0].clone()
             one[i] = 1.0
             # of y_{T+1} … y_{T+H} to a unit put in at T  # [S, H]
             response = of(one).mean - base.mean
@@ -218,12 +218,12 @@ class StructuralDraws(Draws):
     def residuals(self) -> Tensor:
         """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not seen [T]."""
         times = self.series.y.shape[1]
-        found = self.one_ahead(
+        predictive = self.one_ahead(
             self.series, times, torch.Generator(self.draws.device).manual_seed(0)
         )
-        seen = self.of.design(self.series).seen
-        z = (self.series.y[0, :, 0] - found.mean[:, 0]) / found.variance[:, 0].sqrt()
-        return torch.where(seen, z, torch.nan)
+        is_observed = self.of.design(self.series).seen
+        z = (self.series.y[0, :, 0] - predictive.mean[:, 0]) / predictive.variance[:, 0].sqrt()
+        return torch.where(is_observed, z, torch.nan)
 
     @property
     def inclusion(self) -> dict[str, float]:
@@ -265,8 +265,8 @@ class StructuralDraws(Draws):
                 and j != structure.beta[lag[0]]
             ):
                 fades = 1 - self.flat[:, structure.beta[lag[0]]]
-                whole = torch.where(fades > 0, beta / fades, beta.sign() * torch.inf)
-                out[name.removesuffix("_lag")] = torch.where(beta == 0, 0.0, whole)
+                total = torch.where(fades > 0, beta / fades, beta.sign() * torch.inf)
+                out[name.removesuffix("_lag")] = torch.where(beta == 0, 0.0, total)
         return out
 
     @property

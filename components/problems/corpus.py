@@ -45,18 +45,23 @@ def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Count
     order = shuffled[rows[shuffled].sort(stable=True)[1]]  # at random within each document
     totals = documents.totals.cpu()
     first = totals.cumsum(0) - totals
-    seen = torch.empty(len(tokens), dtype=torch.bool)
-    seen[order] = torch.arange(len(tokens)) - first.repeat_interleave(totals) < (
+    is_observed = torch.empty(len(tokens), dtype=torch.bool)
+    is_observed[order] = torch.arange(len(tokens)) - first.repeat_interleave(totals) < (
         totals // 2
     ).repeat_interleave(totals)
     out = []
-    for which in (seen, ~seen):
-        n = torch.bincount(tokens[which], minlength=len(documents.words))
-        kept = n > 0
-        lengths = torch.bincount(documents.rows.cpu()[kept], minlength=documents.n_rows)
+    for mask in (is_observed, ~is_observed):
+        n = torch.bincount(tokens[mask], minlength=len(documents.words))
+        is_present = n > 0
+        lengths = torch.bincount(documents.rows.cpu()[is_present], minlength=documents.n_rows)
         device = documents.words.device
         out.append(
-            Counts(documents.words[kept.to(device)], n[kept].to(device), lengths.to(device), 1.0)
+            Counts(
+                documents.words[is_present.to(device)],
+                n[is_present].to(device),
+                lengths.to(device),
+                1.0,
+            )
         )
     return out[0], out[1]
 
@@ -132,9 +137,13 @@ class Corpus:
         Raises:
             Misfit: no document would be left to learn from."""
         generator = rng.at("data", HELD_OUT)
-        chosen = put_aside(self.n, share, generator)
-        kept, held = (self.train.part(rows.to(self.train.words.device), 1.0) for rows in chosen)
-        return replace(self, name=f"{self.name}-validation", train=kept, test=held, rng=generator)
+        row_sets = put_aside(self.n, share, generator)
+        train, validation = (
+            self.train.part(rows.to(self.train.words.device), 1.0) for rows in row_sets
+        )
+        return replace(
+            self, name=f"{self.name}-validation", train=train, test=validation, rng=generator
+        )
 
     def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
         """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top words, mean over topics.
@@ -142,14 +151,14 @@ class Corpus:
         is held back there is no perplexity."""
         out: dict[str, Tensor | float] = {}
         topics = scores_of.align_topics(posterior.topics)
-        asked = bool(self.held.counts.numel())
-        if asked:
+        has_held_out = bool(self.held.counts.numel())
+        if has_held_out:
             log_prob = scores_of.completion(posterior, self.seen, self.held)
             out["perplexity"] = scores_of.perplexity(log_prob, self.held)
         if self.truth is not None:
-            if asked:
-                known = scores_of.completion(self.truth, self.seen, self.held)
-                out["perplexity_truth"] = scores_of.perplexity(known, self.held)
+            if has_held_out:
+                log_prob_truth = scores_of.completion(self.truth, self.seen, self.held)
+                out["perplexity_truth"] = scores_of.perplexity(log_prob_truth, self.held)
             out["topic_distance"] = scores_of.distance(topics, self.truth.topics[0])
         if self.image_shape is None:
             out["coherence"] = float(scores_of.coherence(topics, self.train).mean())
@@ -170,8 +179,8 @@ class Corpus:
         if self.image_shape is not None:
             return {}
         topics = scores_of.align_topics(posterior.topics)
-        found = scores_of.coherence(topics, self.train)
-        rows = zip(found.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
+        coherence = scores_of.coherence(topics, self.train)
+        rows = zip(coherence.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
         return {
             "top_words": pd.DataFrame(
                 [{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)]

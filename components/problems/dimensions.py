@@ -38,14 +38,14 @@ def check_sizes(problem: object, model: object) -> None:
     if not isinstance(problem, Sequence):
         return
     states, observed = sizes_of(model, problem.observations.device)
-    known = len(problem.state_names)
-    given = problem.observations.shape[2]
-    if observed is not None and observed != given:
+    n_states = len(problem.state_names)
+    n_values = problem.observations.shape[2]
+    if observed is not None and observed != n_values:
         raise Misfit(
-            f"model: observes {observed} numbers at a time, dataset={problem.name} has {given}; change the model"
+            f"model: observes {observed} numbers at a time, dataset={problem.name} has {n_values}; change the model"
         )
-    if states is not None and problem.states is not None and states < known:
+    if states is not None and problem.states is not None and states < n_states:
         raise Misfit(
             f"model: has {states} {'state' if states == 1 else 'states'}, and dataset={problem.name} knows the truth of "
-            f"{known} ({', '.join(problem.state_names)}); change the model"
+            f"{n_states} ({', '.join(problem.state_names)}); change the model"
         )

@@ -47,10 +47,10 @@ def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor,
 
     Raises:
         Misfit: no row would be left to learn from."""
-    held = max(1, round(share * n))
-    if held == n:
+    n_held_out = max(1, round(share * n))
+    if n_held_out == n:
         raise Misfit(
             f"validation={share}: leaves none of {n} training rows to learn from; lower it"
         )
     order = torch.randperm(n, generator=generator)
-    return order[held:].sort()[0], order[:held].sort()[0]
+    return order[n_held_out:].sort()[0], order[:n_held_out].sort()[0]

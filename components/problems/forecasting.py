@@ -106,9 +106,9 @@ class Forecasting(Sequence):
     def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
         """Forecast of the future [S, H, dy]."""
         horizon = self.future.shape[1]
-        seen = self.series
+        series = self.series
         if self.origin == "end":
-            return posterior.forecast(seen, horizon, rng.at("evaluation", 0))
+            return posterior.forecast(series, horizon, rng.at("evaluation", 0))
         if isinstance(posterior, ForecastsEach):
             return posterior.one_ahead(self.whole, horizon, rng.at("evaluation", 0))
         parts = []
@@ -129,22 +129,32 @@ class Forecasting(Sequence):
         if not isinstance(posterior, Forecasts):
             return out
         y = self.future[0]
-        seen = self.observations.shape[1]
+        n_observed = self.observations.shape[1]
         if isinstance(posterior, ForecastsEach) and self.intervention:
             paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
             return out | of_intervention(paths, y[:, 0])
         # or all of the future is still to come, and nothing can be scored
         came = not bool(y.isnan().all())
-        found = self.forecast(posterior, rng) if came else None
-        if found is not None:
-            out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
-        if found is not None and isinstance(posterior, ForecastsEach):
-            assert isinstance(found, GaussianMixture)
-            out |= of_sales(found, y[:, 0], self.dates[seen:])
+        predictive = self.forecast(posterior, rng) if came else None
+        if predictive is not None:
+            out |= (
+                of_classes(predictive, y)
+                if isinstance(predictive, Categorical)
+                else of_numbers(predictive, y)
+            )
+        if predictive is not None and isinstance(posterior, ForecastsEach):
+            assert isinstance(predictive, GaussianMixture)
+            out |= of_sales(predictive, y[:, 0], self.dates[n_observed:])
             if self.origin == "end":
                 each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
-                own = of_numbers(each, y) | of_sales(each, y[:, 0], self.dates[seen:])
-                out |= {f"one_ahead/{name}": own[name] for name in ONE_AHEAD if name in own}
+                one_ahead_scores = of_numbers(each, y) | of_sales(
+                    each, y[:, 0], self.dates[n_observed:]
+                )
+                out |= {
+                    f"one_ahead/{name}": one_ahead_scores[name]
+                    for name in ONE_AHEAD
+                    if name in one_ahead_scores
+                }
         if isinstance(posterior, Selects):
             out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
             out |= {
@@ -161,21 +171,21 @@ class Forecasting(Sequence):
         return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
-        drawn = super().draw(posterior, rng)
+        figures = super().draw(posterior, rng)
         if not isinstance(posterior, Forecasts):
-            return drawn
+            return figures
         if isinstance(posterior, ForecastsEach) and self.intervention:
-            drawn |= attempt("figure effect", self._draw_effect, posterior, rng)
+            figures |= attempt("figure effect", self._draw_effect, posterior, rng)
         else:
-            drawn |= attempt("figure forecast", self._draw_forecast, posterior, rng)
+            figures |= attempt("figure forecast", self._draw_forecast, posterior, rng)
         if isinstance(posterior, Decomposes):
-            drawn |= draw_each((components, residuals), posterior)
+            figures |= draw_each((components, residuals), posterior)
             if isinstance(posterior, HoldsDraws):
-                drawn |= draw_each((trace,), None, posterior)
+                figures |= draw_each((trace,), None, posterior)
         if isinstance(posterior, Selects):
-            drawn |= draw_each((inclusion,), posterior)
-            drawn |= attempt("figure coefficients", self._draw_coefficients, posterior)
-        return drawn | attempt("figure budget", self._draw_budget, posterior, rng)
+            figures |= draw_each((inclusion,), posterior)
+            figures |= attempt("figure coefficients", self._draw_coefficients, posterior)
+        return figures | attempt("figure budget", self._draw_budget, posterior, rng)
 
     def _draw_effect(self, posterior: ForecastsEach, rng: Rng) -> dict[str, Figure]:
         future = self.future[0, :, 0]
@@ -183,9 +193,9 @@ class Forecasting(Sequence):
         return effect(self.observations[0, :, 0], future, paths, self.dates)
 
     def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
-        seen = self.observations[0, :, 0]
+        history = self.observations[0, :, 0]
         future = self.future[0, :, 0]
-        return forecast(seen, future, self.forecast(posterior, rng), self.dates)
+        return forecast(history, future, self.forecast(posterior, rng), self.dates)
 
     def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
         if not isinstance(posterior, HoldsDraws) or not posterior.n_draws:
@@ -200,10 +210,10 @@ class Forecasting(Sequence):
         """Tables of numeric forecasts with central 95 % intervals, time by time, and budget plans."""
         out: dict[str, pd.DataFrame] = {}
         if isinstance(posterior, Forecasts) and not isinstance(
-            found := self.forecast(posterior, rng), Categorical
+            predictive := self.forecast(posterior, rng), Categorical
         ):
-            at = self.dates[self.observations.shape[1] :]
-            out["forecast"] = forecast_table(found, self.future[0, :, 0], list(at))
+            dates = self.dates[self.observations.shape[1] :]
+            out["forecast"] = forecast_table(predictive, self.future[0, :, 0], list(dates))
         if (
             isinstance(posterior, Selects)
             and isinstance(posterior, HoldsDraws)
@@ -226,11 +236,11 @@ class Forecasting(Sequence):
         ):
             return None
         if self._planned is None or self._planned[0] is not posterior:
-            said = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
-            known = self.system if isinstance(self.system, KnownResponse) else None
+            affine = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
+            truth = self.system if isinstance(self.system, KnownResponse) else None
             self._planned = (
                 posterior,
-                planned_of(self.budget, self.series, self.input_names, said, known),
+                planned_of(self.budget, self.series, self.input_names, affine, truth),
             )
         return self._planned[1]
 
@@ -266,11 +276,11 @@ def split(
         raise Misfit(
             f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from"
         )
-    kept = {
+    fields = {
         name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")
     }
     for name in ("states", "means", "clean"):
-        kept[name] = None if kept[name] is None else kept[name][:, :n]
+        fields[name] = None if fields[name] is None else fields[name][:, :n]
     x = whole.regressors
     u = whole.inputs
     beyond = (
@@ -278,7 +288,7 @@ def split(
         if x is None and u is None
         else Ahead(None if x is None else x[n:], None if u is None else u[n:])
     )
-    kept |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
-    kept["observations"] = whole.observations[:, :n]
-    kept |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
-    return Forecasting(**kept, budget=budget, intervention=intervention)
+    fields |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
+    fields["observations"] = whole.observations[:, :n]
+    fields |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
+    return Forecasting(**fields, budget=budget, intervention=intervention)

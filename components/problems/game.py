@@ -113,9 +113,9 @@ class Game:
                 f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}"
             )
         if len(third) > self._taxed:
-            told = "one third party alone" if self._taxed else "no third party"
+            capacity = "one third party alone" if self._taxed else "no third party"
             raise Misfit(
-                f"attacker={self.attacker.name}: {third[-1].name} is too many, {self.name} has room for {told}"
+                f"attacker={self.attacker.name}: {third[-1].name} is too many, {self.name} has room for {capacity}"
             )
         return playing + third
 
@@ -127,18 +127,20 @@ class Game:
         """
         environment = self.environment
         threats = self.environment.n_threats
-        own = self.n_actions
+        n_actions = self.n_actions
         others = threats
         if player is not None:
-            own, others = (
-                (threats[player], (own,)) if player < len(threats) else (0, (own, *threats))
+            n_actions, others = (
+                (threats[player], (n_actions,))
+                if player < len(threats)
+                else (0, (n_actions, *threats))
             )
         numbered = self.n_states if self.numbered else None
         device = environment.device
         dtype = environment.dtype
         return Seat(
             self.replicates,
-            own,
+            n_actions,
             others,
             targets,
             numbered,
@@ -176,14 +178,14 @@ class Game:
             player.reset(self.seat(m, values, targets), rng)
             for m, player in enumerate(self.opponents())
         ]
-        rewards, beside, firsts = (Trace(expected=self.episodes) for _ in range(3))
+        rewards, other_rewards, firsts = (Trace(expected=self.episodes) for _ in range(3))
         return Standing(
             game=self,
             s=s,
             adversary=first,
             others=others,
             rewards=rewards,
-            beside=beside,
+            beside=other_rewards,
             firsts=firsts,
         )
 
@@ -215,21 +217,21 @@ class Game:
         environment = rules if self._changing is None else self._changing.at(turn.episode)
         memories = [standing.adversary, *standing.others]
         s = turn.s
-        chosen = [
+        actions = [
             player.act(memory, turn, rng) for player, memory in zip(players, memories, strict=True)
         ]
-        acting = chosen[:seats]
+        acting = actions[:seats]
         each = acting[0].unsqueeze(1) if seats == 1 else torch.stack(acting, 1)  # [R, M]
         outcome = environment.step(s, a, each, rng.batches)
         welfare = self.welfare(outcome)
-        if len(chosen) > seats:
+        if len(actions) > seats:
             assert isinstance(environment, Taxed), "no third party finds a seat elsewhere"
-            outcome = environment.after_tax(outcome, a, each, chosen[-1])
+            outcome = environment.after_tax(outcome, a, each, actions[-1])
         r_a = outcome.r_a
         r_b = outcome.r_b
         s_next = outcome.s_next
         gains = [*r_b.unbind(1), welfare]  # a third party's is the welfare
-        shown, seen = environment.observe(s, a)
+        targets, is_observed = environment.observe(s, a)
         joint = acting[0]
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]
@@ -240,17 +242,17 @@ class Game:
         transition.opponents = outcome.opponents
         after = []
         for m, (player, memory, b, r) in enumerate(
-            zip(players, memories, chosen, gains, strict=False)
+            zip(players, memories, actions, gains, strict=False)
         ):
             side = transition.of_opponent(m) if m < seats else transition
-            visible = seen
+            visible = is_observed
             if side.live is not None:
-                visible = side.live if seen is None else seen & side.live
+                visible = side.live if is_observed is None else is_observed & side.live
             move = Move(
                 turn.episode,
                 s,
                 a,
-                shown,
+                targets,
                 visible,
                 b,
                 r,

@@ -58,10 +58,12 @@ def make_system(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
         if shape != size:
             has = " × ".join(map(str, shape))
             wants = " × ".join(map(str, size))
-            told = f"dx = {dx} (columns of A)" + (
+            dimensions = f"dx = {dx} (columns of A)" + (
                 f" and dy = {dy} (rows of H)" if name in ("H", "Sigma") else ""
             )
-            raise ValueError(f"{name}: is {has}, must be {SHAPES[name]} = {wants}, for {told}")
+            raise ValueError(
+                f"{name}: is {has}, must be {SHAPES[name]} = {wants}, for {dimensions}"
+            )
     for name in ("Q", "Sigma", "P0"):
         covariance = matrices[name]
         if not torch.allclose(covariance, covariance.T):

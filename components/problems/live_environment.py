@@ -99,9 +99,12 @@ class LiveEnvironment:
         seeds = torch.randint(
             SEEDS, (replicates,), generator=generator, device=generator.device
         ).tolist()
-        begun = [self._begin(i, float(seed)) for i, seed in enumerate(seeds)]
+        positions = [self._begin(i, float(seed)) for i, seed in enumerate(seeds)]
         return self._store(
-            [[seed, 0, at.over, *at.observed] for seed, at in zip(seeds, begun, strict=True)]
+            [
+                [seed, 0, position.over, *position.observed]
+                for seed, position in zip(seeds, positions, strict=True)
+            ]
         )
 
     def is_over(self, s: Tensor) -> Tensor:
@@ -119,10 +122,10 @@ class LiveEnvironment:
         opponents = len(self.n_threats)
         rows = []
         moves = []
-        for i, (row, own, others) in enumerate(
+        for i, (row, action, others) in enumerate(
             zip(s.tolist(), a.tolist(), b.tolist(), strict=True)
         ):
-            seed, made, over = row[:FACTS]
+            seed, n_moves, over = row[:FACTS]
             if over:
                 rows.append(row)
                 moves.append(
@@ -136,14 +139,14 @@ class LiveEnvironment:
                     )
                 )
                 continue
-            self._stand(i, seed, made, row[FACTS:])
-            moved = self._games[i].move([own, *others])
-            self._standing[i] = (seed, made + 1)
+            self._stand(i, seed, n_moves, row[FACTS:])
+            moved = self._games[i].move([action, *others])
+            self._standing[i] = (seed, n_moves + 1)
             stops = moved.terminated or moved.truncated
-            rows.append([seed, made + 1, float(stops), *moved.observed])
+            rows.append([seed, n_moves + 1, float(stops), *moved.observed])
             moves.append(
                 moved._replace(
-                    truncated=moved.truncated or (not stops and made + 1 >= self.horizon)
+                    truncated=moved.truncated or (not stops and n_moves + 1 >= self.horizon)
                 )
             )
         # [R, 1 + M]

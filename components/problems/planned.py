@@ -107,7 +107,9 @@ def planned_of(
     n = len(series.u)
     law = SumLaw.of_draws(said.mean, said.effect.flatten(2), said.covariance.sum((1, 2)))
     later = None if series.ahead is None else series.ahead.u
-    spent = None if later is None else numbers(torch.cat([series.u[-1:], later[: k - 1]]).flatten())
+    spending = (
+        None if later is None else numbers(torch.cat([series.u[-1:], later[: k - 1]]).flatten())
+    )
     weeks = list(series.dates[n - 1 : n - 1 + k]) or [f"T + {j}" if j else "T" for j in range(k)]
     effect = None if truth is None else numbers(truth.effect(k).sum(0).flatten())
-    return PlannedBudget(budget, channels, weeks, law, spent, effect)
+    return PlannedBudget(budget, channels, weeks, law, spending, effect)

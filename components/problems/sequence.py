@@ -53,8 +53,8 @@ def _named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | Non
         return None
     if posterior.mean.shape[2] > names and is_dataclass(posterior):
         # [R, T, dx]
-        whole = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}
-        return replace(posterior, **{name: value[..., :names] for name, value in whole.items()})
+        moments = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}
+        return replace(posterior, **{name: value[..., :names] for name, value in moments.items()})
     return posterior
 
 
@@ -141,10 +141,10 @@ class Sequence:
         no simulation to draw them from."""
         if self.redraw is None:
             return None
-        beside = Beside(rng, ANOTHER)
-        fresh = replace(self, observations=self.redraw(beside.data), clean=None, attacker=None)
+        streams = Beside(rng, ANOTHER)
+        fresh = replace(self, observations=self.redraw(streams.data), clean=None, attacker=None)
         return (
-            fresh.attack(self.attacker, beside)
+            fresh.attack(self.attacker, streams)
             if isinstance(self.attacker, Contamination)
             else fresh
         )
@@ -167,8 +167,8 @@ class Sequence:
         """Observations that the attacker changed, [R, T] bool."""
         if self.clean is None:
             return torch.zeros_like(self.missing)
-        lost = self.clean.isnan() & self.observations.isnan()
-        return ((self.clean != self.observations) & ~lost).any(-1)
+        is_missing = self.clean.isnan() & self.observations.isnan()
+        return ((self.clean != self.observations) & ~is_missing).any(-1)
 
     def outliers(self, replicate: int, times: int, most: int) -> list[int]:
         """Times t of the corrupted and suspect observations that lie farthest out, in time order.
@@ -180,9 +180,9 @@ class Sequence:
         if origin is None:
             return []
         one = slice(0, 1) if len(origin) == 1 else slice(replicate, replicate + 1)
-        far = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
-        unit = far.nanquantile(0.5, dim=0)
-        size = torch.where(unit > 0, far / unit, far).norm(dim=1).nan_to_num(-1.0)
+        distance = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
+        unit = distance.nanquantile(0.5, dim=0)
+        size = torch.where(unit > 0, distance / unit, distance).norm(dim=1).nan_to_num(-1.0)
         hit = (
             self.is_corrupted[replicate]
             if self.suspect is None
@@ -243,42 +243,46 @@ class Sequence:
         """
         if isinstance(posterior, Forecasts):
             return self._of_parameters(posterior)
-        found = _named_states(posterior, len(self.state_names))
-        if found is None:
+        marginals = _named_states(posterior, len(self.state_names))
+        if marginals is None:
             return {}
-        t = found.mean.shape[1]
+        t = marginals.mean.shape[1]
         out: dict[str, Tensor | float] = {}
         by_state: dict[str, Tensor] = {}
         if self.states is not None:
             states = self.states[:, :t]
-            by_state["nmse"] = filtering.nmse(states, found.mean)  # [R, dx]
-            by_state["coverage90"] = filtering.coverage(states, found.lower, found.upper)  # [R, dx]
+            by_state["nmse"] = filtering.nmse(states, marginals.mean)  # [R, dx]
+            by_state["coverage90"] = filtering.coverage(
+                states, marginals.lower, marginals.upper
+            )  # [R, dx]
         elif (
             self.means is not None
-            and isinstance(found, SmoothedSignal)
-            and found.signal is not None
+            and isinstance(marginals, SmoothedSignal)
+            and marginals.signal is not None
         ):
             truth = self.means[:, :t]
-            out["nmse"] = filtering.mean_over_states(filtering.nmse(truth, found.signal.mean))
+            out["nmse"] = filtering.mean_over_states(filtering.nmse(truth, marginals.signal.mean))
             out["coverage90"] = filtering.coverage(
-                truth, found.signal.lower, found.signal.upper
+                truth, marginals.signal.lower, marginals.signal.upper
             ).mean(1)
         out |= {metric: filtering.mean_over_states(values) for metric, values in by_state.items()}
         if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
             out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
-        if isinstance(found, FilteredStates):
-            medae = self.scoring(self.observations, found.predicted)
+        if isinstance(marginals, FilteredStates):
+            medae = self.scoring(self.observations, marginals.predicted)
             if medae is not None:
                 out["medae"] = medae
-            if self.scores_evidence and found.evidence:
-                out["log_evidence"] = found.log_normaliser
-        if isinstance(found, SeriesDraws):
-            known = self.system.parameters if isinstance(self.system, KnownParameters) else {}
-            out |= filtering.parameter_scores(found.parameters, known)
+            if self.scores_evidence and marginals.evidence:
+                out["log_evidence"] = marginals.log_normaliser
+        if isinstance(marginals, SeriesDraws):
+            true_parameters = (
+                self.system.parameters if isinstance(self.system, KnownParameters) else {}
+            )
+            out |= filtering.parameter_scores(marginals.parameters, true_parameters)
         for metric, values in by_state.items():
             out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
-        if isinstance(found, Analyses):
-            out |= found.scores()
+        if isinstance(marginals, Analyses):
+            out |= marginals.scores()
         missing = self.missing[:, :t]
         if missing.any():
             out["missing"] = missing.sum(1).to(self.observations)
@@ -290,23 +294,25 @@ class Sequence:
             "log_likelihood": float(posterior.log_likelihood(self.series).mean())
         }
         if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
-            known = self.system.parameters if isinstance(self.system, KnownParameters) else {}
-            found = filtering.parameter_scores(posterior, known)
-            out |= {name: float(value) for name, value in found.items()}
+            true_parameters = (
+                self.system.parameters if isinstance(self.system, KnownParameters) else {}
+            )
+            scores = filtering.parameter_scores(posterior, true_parameters)
+            out |= {name: float(value) for name, value in scores.items()}
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
-        drawn: dict[str, Figure] = {}
+        figures: dict[str, Figure] = {}
         if isinstance(posterior, Forecasts):
-            return drawn
-        found = _named_states(posterior, len(self.state_names))
-        if found is not None:
-            drawn |= draw_each([*self.figures, effective_size], self, found)
-            if isinstance(found, Analyses):
-                drawn |= attempt(ANALYSIS, found.figures)
-        return drawn
+            return figures
+        marginals = _named_states(posterior, len(self.state_names))
+        if marginals is not None:
+            figures |= draw_each([*self.figures, effective_size], self, marginals)
+            if isinstance(marginals, Analyses):
+                figures |= attempt(ANALYSIS, marginals.figures)
+        return figures
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

@@ -93,11 +93,12 @@ class Supervised:
 
     def __post_init__(self) -> None:
         """Raises Misfit where standardised inputs or labels are no numbers: the originals were too large."""
-        for what, rows in (("training", self.train), ("test", self.test)):
+        for split_name, rows in (("training", self.train), ("test", self.test)):
             for name, values in (("inputs", rows.x), ("labels", rows.y[rows.mask])):
                 if values.is_floating_point() and not bool(values.isfinite().all()):
                     raise Misfit(
-                        f"dataset: {name} of the {what} rows of {self.name} are not all finite once they are standardised; "
+                        f"dataset: {name} of the {split_name} rows of {self.name} are not all "
+                        f"finite once they are standardised; "
                         "give columns in units in which their numbers, and their squares, are finite"
                     )
         for scale in (self.y_mean, self.y_std):
@@ -144,19 +145,21 @@ class Supervised:
 
         Raises:
             Misfit: no row would be left to learn from."""
-        chosen = put_aside(self.n, share, rng.at("data", HELD_OUT))
-        kept, held = (self.train.part(rows.to(self.train.x.device), 1.0) for rows in chosen)
-        return replace(self, name=f"{self.name}-validation", train=kept, test=held)
+        row_sets = put_aside(self.n, share, rng.at("data", HELD_OUT))
+        train, validation = (
+            self.train.part(rows.to(self.train.x.device), 1.0) for rows in row_sets
+        )
+        return replace(self, name=f"{self.name}-validation", train=train, test=validation)
 
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.
 
         What a posterior predicts at the test inputs is kept until the next ``score``: figures and the clean end of a
         security curve ask for the same."""
-        known = self._at_test_inputs
+        cache = self._at_test_inputs
         tested = x is self.test.x and not torch.is_grad_enabled()
-        if tested and known is not None and known[0]() is posterior and known[1] is rng:
-            return known[2]
+        if tested and cache is not None and cache[0]() is posterior and cache[1] is rng:
+            return cache[2]
         parts = [
             posterior.predict(chunk, rng.at("evaluation", i))
             for i, chunk in enumerate(x.split(self.evaluation_chunk))
@@ -173,11 +176,11 @@ class Supervised:
         self._at_test_inputs = None  # this posterior may have learnt since
         with torch.no_grad():
             predictive = self.predictive_at(posterior, self.test.x, rng)
-        seen = self.test.y, self.test.mask, self.task_names
+        targets = self.test.y, self.test.mask, self.task_names
         if isinstance(predictive, GaussianMixture):
-            out: dict[str, Tensor | float] = dict(regression.scores(predictive, *seen))
+            out: dict[str, Tensor | float] = dict(regression.scores(predictive, *targets))
         else:
-            out = dict(classification.scores(predictive, *seen))
+            out = dict(classification.scores(predictive, *targets))
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior) | self._agreement(posterior, predictive)
             out |= parameter_moments.scores(posterior) if self.moments else {}
@@ -240,12 +243,14 @@ class Supervised:
     def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
         from components.figures.samples.posterior import POSTERIOR_FIGURES
 
-        drawn: dict[str, Figure] = draw_each(self.figures, self, posterior, rng)
+        figures: dict[str, Figure] = draw_each(self.figures, self, posterior, rng)
         if isinstance(posterior, HoldsDraws):
-            drawn |= draw_each(POSTERIOR_FIGURES, None, posterior)  # of parameters that have names
+            figures |= draw_each(
+                POSTERIOR_FIGURES, None, posterior
+            )  # of parameters that have names
         if isinstance(posterior, Analyses):
-            drawn |= attempt(ANALYSIS, posterior.figures)
-        return drawn
+            figures |= attempt(ANALYSIS, posterior.figures)
+        return figures
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

@@ -60,8 +60,8 @@ class TableEnvironment:
 
     @cached_property
     def _observation_table(self) -> Tensor | None:
-        seen = self._touches.any(1)  # [S·A]
-        return None if seen.all() else seen
+        is_observed = self._touches.any(1)  # [S·A]
+        return None if is_observed.all() else is_observed
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """The first state, [R] long."""
@@ -76,10 +76,10 @@ class TableEnvironment:
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """Nothing is drawn; s and a [R], b [R, M]."""
-        alone = self.reward_a.shape[0] == 1  # one state: nothing to look up
-        row = a if alone else s * self.n_actions + a
+        has_one_state = self.reward_a.shape[0] == 1  # one state: nothing to look up
+        row = a if has_one_state else s * self.n_actions + a
         cell = row * self.reward_a.shape[2] + self.joint(b)
-        s_next = s if alone else self.transition.take(cell)
+        s_next = s if has_one_state else self.transition.take(cell)
         done = None if self.ends is None else self.ends.take(s_next)
         return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)
 

@@ -103,12 +103,14 @@ class Unlabelled:
         Raises:
             Misfit: no row would be left to learn from."""
         generator = rng.at("data", HELD_OUT)
-        chosen = put_aside(self.n, share, generator)
-        kept, held = (self.train.part(rows.to(self._device), 1.0) for rows in chosen)
-        if self.redrawn and isinstance(held, Rows):
-            held = Rows(sample_binary(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
+        row_sets = put_aside(self.n, share, generator)
+        train, validation = (self.train.part(rows.to(self._device), 1.0) for rows in row_sets)
+        if self.redrawn and isinstance(validation, Rows):
+            validation = Rows(
+                sample_binary(Rows(validation.x.cpu(), 1.0), generator).x.to(self._device), 1.0
+            )
         return replace(
-            self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None
+            self, name=f"{self.name}-validation", train=train, test=validation, test_classes=None
         )
 
     def _parts(self) -> list[Rows | Words]:
@@ -144,8 +146,8 @@ class Unlabelled:
         has ``nlpp``, −log p(x | training rows), instead, and the moments of its parameters."""
         if isinstance(posterior, PredictsRows):
             return self._of_parameters(posterior)
-        own = self.evidence if self.evidence is not None and self.evidence.asks else None
-        fitted = own is not None and own.proposal != "guide"
+        evidence = self.evidence if self.evidence is not None and self.evidence.asks else None
+        fitted = evidence is not None and evidence.proposal != "guide"
         log_weights = self.log_weights(
             posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None
         )
@@ -157,8 +159,8 @@ class Unlabelled:
             out |= likelihood_bounds.perplexity(likelihood_bounds.log_mean_exp(log_weights), words)
         else:
             out |= likelihood_bounds.scores(log_weights)
-        if own is not None:
-            out |= own.scores(posterior, self._parts(), rng)
+        if evidence is not None:
+            out |= evidence.scores(posterior, self._parts(), rng)
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
@@ -171,12 +173,12 @@ class Unlabelled:
         with torch.no_grad():
             parts = self._parts()
             log_density = torch.cat([posterior.log_predictive(part) for part in parts])
-            found = [posterior.clusters(part) for part in parts]
+            clusterings = [posterior.clusters(part) for part in parts]
         check_shape("the log densities of held-out rows", log_density, self.test.n_rows)
         out: dict[str, Tensor | float] = {"nlpp": -float(log_density.mean())}
-        known = [p for p in found if p is not None]
-        if known:
-            out |= clusters.scores(torch.cat(known), self.test_classes)
+        assignments = [p for p in clusterings if p is not None]
+        if assignments:
+            out |= clusters.scores(torch.cat(assignments), self.test_classes)
         if isinstance(posterior, HoldsDraws):
             out |= diagnostics.convergence(posterior)[0] | parameter_moments.scores(posterior)
         if isinstance(posterior, Analyses):

@@ -47,8 +47,10 @@ def _read(path: Path) -> Iterator[Option]:
         called = ast.unparse(node.func)
         if called in SHARED:
             # the help, where the function is told it
-            given = _text(node.args[1]) if len(node.args) > 1 else ""
-            yield from ((name, given or meaning) for name, meaning in _read(ROOT / SHARED[called]))
+            description = _text(node.args[1]) if len(node.args) > 1 else ""
+            yield from (
+                (name, description or meaning) for name, meaning in _read(ROOT / SHARED[called])
+            )
         elif called.endswith(".add_argument") and node.args:
             name = _text(node.args[0])
             help_text = next(

@@ -55,8 +55,8 @@ def _runs(words: list[str]) -> list[Candidate]:
 
 def _launch_names(words: list[str]) -> list[Candidate]:
     """Names under which studies were launched (``--as``) that are no study's own."""
-    found = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
-    return [(name, "launched under this name") for name in found if name not in options("study")]
+    names = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
+    return [(name, "launched under this name") for name in names if name not in options("study")]
 
 
 def _nothing(_: list[str]) -> list[Candidate]:
@@ -98,7 +98,7 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
         from runner.cli import COMMANDS
 
         return list(options_of(COMMANDS[command][0]))
-    given = [w for w in words if not w.startswith("-")]
+    arguments = [w for w in words if not w.startswith("-")]
     if command == "list":
         return [(group, "") for group in GROUPS]
     if command == "show":
@@ -114,7 +114,7 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     if command == "new":
         from runner.new.new import COMMANDS as ROLES
 
-        return [] if given else [(role, "") for role in ROLES]
+        return [] if arguments else [(role, "") for role in ROLES]
     if command == "clean":
         from runner.system.clean import KINDS
 
@@ -122,7 +122,7 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     if command == "completion":
         return [(shell, "") for shell in SCRIPTS]
     if command == "data":
-        if not given:
+        if not arguments:
             return [
                 ("list", "what is there"),
                 ("fetch", "download"),
@@ -143,8 +143,8 @@ def candidates(line: str) -> list[Candidate]:
     with conf_folders.of_this_command():
         with suppress(ConfigError):
             conf_folders.use(_folder(words))
-        found = _candidates(word, words, COMMANDS)
-    return [(text, meaning) for text, meaning in found if text.startswith(word)]
+        matches = _candidates(word, words, COMMANDS)
+    return [(text, meaning) for text, meaning in matches if text.startswith(word)]
 
 
 def _folder(words: list[str]) -> str | None:
@@ -160,18 +160,21 @@ def _candidates(
     word: str, words: list[str], commands: dict[str, tuple[str, str]]
 ) -> list[Candidate]:
     """``candidates`` before those that begin otherwise are dropped."""
-    found: Iterable[Candidate]
+    matches: Iterable[Candidate]
     if words and words[0] in commands:
-        found = _argument(words[0], word, words[1:])
+        matches = _argument(words[0], word, words[1:])
     elif words and words[-1] in ("--cfg", "-c"):
-        found = [("job", "the run's config"), ("hydra", "Hydra's own"), ("all", "both")]
+        matches = [("job", "the run's config"), ("hydra", "Hydra's own"), ("all", "both")]
     elif word.startswith("-"):
-        found = FLAGS
+        matches = FLAGS
     else:
-        found = override_candidates(word, words)
+        matches = override_candidates(word, words)
         if not words and "=" not in word:
-            found = [*((name, text[23:].strip()) for name, (_, text) in commands.items()), *found]
-    return list(found)
+            matches = [
+                *((name, text[23:].strip()) for name, (_, text) in commands.items()),
+                *matches,
+            ]
+    return list(matches)
 
 
 def main(argv: list[str]) -> int:

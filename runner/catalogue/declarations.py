@@ -78,8 +78,8 @@ class Declared:
     @cached_property
     def comments(self) -> dict[str, str]:
         """Comments on the same line as the fields or above them, for fields that have one."""
-        found = {name: _comment(node, path) for name, (node, path) in self.places.items()}
-        return {name: comment for name, comment in found.items() if comment}
+        texts = {name: _comment(node, path) for name, (node, path) in self.places.items()}
+        return {name: comment for name, comment in texts.items() if comment}
 
 
 @cache
@@ -90,13 +90,13 @@ def _parse(path: Path) -> ast.Module:
 @cache
 def _comments(path: Path) -> dict[int, tuple[str, bool]]:
     """Comment of each line of a file, and whether it has the line to itself."""
-    found = {}
+    comments = {}
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             if token.type == tokenize.COMMENT:
                 text = token.string.lstrip("#").strip()
-                found[token.start[0]] = (text, not token.line[: token.start[1]].strip())
-    return found
+                comments[token.start[0]] = (text, not token.line[: token.start[1]].strip())
+    return comments
 
 
 def _comment(node: ast.stmt, path: Path) -> str:
@@ -162,10 +162,10 @@ def _value(name: str, node: ast.stmt) -> ast.expr | None:
 
 def _constant(node: ast.expr, path: Path) -> str:
     """A bound in words: the number behind a module's constant."""
-    if isinstance(node, ast.Name) and (found := _find(node.id, path)):
-        value = _value(node.id, found[0])
+    if isinstance(node, ast.Name) and (definition := _find(node.id, path)):
+        value = _value(node.id, definition[0])
         if value is not None:
-            return _constant(value, found[1])
+            return _constant(value, definition[1])
     return ast.unparse(node)
 
 
@@ -176,12 +176,12 @@ def words(node: ast.expr, path: Path) -> str:
     if isinstance(node, ast.Name):
         if node.id in _WORDS:
             return _WORDS[node.id]
-        found = _find(node.id, path)
-        if found and isinstance(found[0], ast.ClassDef):  # a mapping with keys of its own
+        definition = _find(node.id, path)
+        if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with keys of its own
             keys = ", ".join(f"{key}: …" for key in read_declaration(node.id, path).fields)
             return f"{{{keys}}}"
-        value = _value(node.id, found[0]) if found else None
-        return words(value, found[1]) if found and value is not None else node.id
+        value = _value(node.id, definition[0]) if definition else None
+        return words(value, definition[1]) if definition and value is not None else node.id
     if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, said once
         return " or ".join(
             dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or "))
@@ -230,9 +230,9 @@ def _held_role(node: ast.expr, path: Path) -> str | None:
     for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
         if name in _ROLES:
             return _ROLES[name]
-        found = _find(name, path)
-        value = _value(name, found[0]) if found else None
-        if found and value is not None and (role := _held_role(value, found[1])):
+        definition = _find(name, path)
+        value = _value(name, definition[0]) if definition else None
+        if definition and value is not None and (role := _held_role(value, definition[1])):
             return role
     return None
 
@@ -256,10 +256,10 @@ def _fact(node: ast.expr) -> Any:
 
 
 def _gather(name: str, path: Path, into: Declared) -> None:
-    found = _find(name, path)
-    if found is None or not isinstance(found[0], ast.ClassDef):
+    definition = _find(name, path)
+    if definition is None or not isinstance(definition[0], ast.ClassDef):
         return
-    node, path = found
+    node, path = definition
     for base in node.bases:
         base = base.value if isinstance(base, ast.Subscript) else base  # Inference[LogJoint, …]
         if isinstance(base, ast.Name):

@@ -51,19 +51,19 @@ def read_keys(path: Path) -> tuple[list[Key], Any]:
 def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
     """The components that an experiment's ``defaults`` list picks, itself or through the experiments it is derived from:
     role -> name, in the order of the roles."""
-    found: dict[str, str] = {}
+    selection: dict[str, str] = {}
     for entry in (content or {}).get("defaults") or []:
         if isinstance(entry, str):
             name = entry.removeprefix("/").removeprefix("experiment/")
             path = conf_folders.find("experiment", name)
             if name not in within and path is not None:
-                found |= selected_components(read_yaml(path), (*within, name))
+                selection |= selected_components(read_yaml(path), (*within, name))
             continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
             role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
             if role in registry.CHOSEN and isinstance(value, str):
-                found[role] = value
-    return {role: found[role] for role in registry.CHOSEN if role in found}
+                selection[role] = value
+    return {role: selection[role] for role in registry.CHOSEN if role in selection}
 
 
 def _describe(path: Path) -> Row:
@@ -137,10 +137,10 @@ def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
     """Keys for machines: the value as YAML has it, which the text shows as it is written."""
 
     def value(path: str) -> Any:
-        found = values
+        node = values
         for word in path.split("."):
-            found = found.get(word) if isinstance(found, dict) else None
-        return found
+            node = node.get(word) if isinstance(node, dict) else None
+        return node
 
     return [
         {"key": key, "value": value(key), "type": kind, "meaning": note}
@@ -149,12 +149,12 @@ def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
 
 
 def _show_component(role: str, name: str, as_json: bool) -> None:
-    entry, own = describe(role, name)
+    entry, declaration = describe(role, name)
     path = _file(role, name)
     if as_json:
         keys, content = read_keys(path) if path.exists() else ([], {})
-        own_keys = _key_rows(explain_keys(keys, own), own.fields)
-        said = {
+        own_keys = _key_rows(explain_keys(keys, declaration), declaration.fields)
+        summary = {
             "role": role,
             "name": name,
             "sentence": entry.sentence,
@@ -164,8 +164,8 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         print_json(
             [
                 {
-                    **said,
-                    "docstring": inspect.cleandoc(own.docstring),
+                    **summary,
+                    "docstring": inspect.cleandoc(declaration.docstring),
                     "keys": _as_objects(own_keys, content),
                 }
             ]
@@ -173,16 +173,20 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         return
     print(f"{role}/{name}  {entry.sentence}")
     facts = {
-        k: own.facts.get(k)
+        k: declaration.facts.get(k)
         for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")
     }
-    shown = "; ".join(f"{k} {', '.join(sorted(as_set(v)))}" for k, v in facts.items() if as_set(v))
+    fit_text = "; ".join(
+        f"{k} {', '.join(sorted(as_set(v)))}" for k, v in facts.items() if as_set(v)
+    )
     # of the inference methods that hold one
     key = role if role in registry.CHOSEN else f"inference.{role}"
     used = f"{key}={name}" + (f"  {key}.<key>=…" if path.exists() else "")
-    _print_facts([("paper", entry.source), ("use", used), ("fits", shown), *partners(role, own)])
+    _print_facts(
+        [("paper", entry.source), ("use", used), ("fits", fit_text), *partners(role, declaration)]
+    )
     _print_facts([("code", os.path.relpath(entry.file))])
-    print("\n" + inspect.cleandoc(own.docstring) + "\n")
+    print("\n" + inspect.cleandoc(declaration.docstring) + "\n")
     if not path.exists():
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
@@ -190,7 +194,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
     print_table(
         "",
         ("key", "default", "type", "meaning"),
-        _key_rows(explain_keys(keys, own), own.fields, f"{role}."),
+        _key_rows(explain_keys(keys, declaration), declaration.fields, f"{role}."),
     )
 
 
@@ -234,12 +238,12 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
 def _show_config(as_json: bool) -> None:
     keys, content = read_file(CONF / "config.yaml")
     types = read_declaration("Settings", SETTINGS).fields
-    found = [row for row in _key_rows(keys, types) if row[0] in types]
+    key_rows = [row for row in _key_rows(keys, types) if row[0] in types]
     if as_json:
-        print_json(_as_objects(found, content))
+        print_json(_as_objects(key_rows, content))
         return
     print("config  the run-level keys, the same for every experiment\n")
-    print_table("", ("key", "default", "type", "meaning"), found)
+    print_table("", ("key", "default", "type", "meaning"), key_rows)
 
 
 def _with_own(parser: Parser, argv: list[str]) -> argparse.Namespace:
@@ -247,10 +251,10 @@ def _with_own(parser: Parser, argv: list[str]) -> argparse.Namespace:
     add_json(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours, whose components are among the others")
-    given = parser.parse_args(argv)
-    conf_folders.use(given.config_dir)
-    plugins.import_plugins(given.plugin, "--plugin")
-    return given
+    args = parser.parse_args(argv)
+    conf_folders.use(args.config_dir)
+    plugins.import_plugins(args.plugin, "--plugin")
+    return args
 
 
 def show(argv: list[str]) -> int:
@@ -262,30 +266,30 @@ def show(argv: list[str]) -> int:
         epilog="Exit code 0, or 2 for a name that does not exist. Not on a terminal, keys are tab-separated lines.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
-    given = _with_own(parser, argv)
-    what = given.what.strip("/").removesuffix(".yaml")
-    group, _, name = what.replace("=", "/").rpartition("/")
+    args = _with_own(parser, argv)
+    target = args.what.strip("/").removesuffix(".yaml")
+    group, _, name = target.replace("=", "/").rpartition("/")
     group = group.lstrip("+")
-    if what == CONFIG:
-        _show_config(given.json)
+    if target == CONFIG:
+        _show_config(args.json)
         return 0
     if not group:
-        found = [
+        groups = [
             g for g in GROUPS if name in (registry.names(g) if g in registry.ROLES else options(g))
         ]
-        if len(found) != 1:
-            if found:
+        if len(groups) != 1:
+            if groups:
                 raise ConfigError(
-                    f"{what}: there are {' and '.join(f'{g}/{name}' for g in found)}; say which"
+                    f"{target}: there are {' and '.join(f'{g}/{name}' for g in groups)}; say which"
                 )
             near = nearest(name, {n for g in GROUPS for n in options(g)} | {CONFIG})
             raise ConfigError(
-                f"{what}: nothing has that name{near if 'mean' in near else ' (see runner list)'}"
+                f"{target}: nothing has that name{near if 'mean' in near else ' (see runner list)'}"
             )
-        group = found[0]
+        group = groups[0]
     if group not in GROUPS:
-        raise ConfigError(f"{what}: no such role as {group}{nearest(group, GROUPS)}")
-    (_show_component if group in registry.ROLES else _show_file)(group, name, given.json)
+        raise ConfigError(f"{target}: no such role as {group}{nearest(group, GROUPS)}")
+    (_show_component if group in registry.ROLES else _show_file)(group, name, args.json)
     return 0
 
 
@@ -297,22 +301,22 @@ def list_(argv: list[str]) -> int:
         epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are tab-separated.",
     )
     parser.add_argument("role", nargs="?", help=f"one of {', '.join(GROUPS)} (default: all)")
-    given = _with_own(parser, argv)
-    if given.role is not None and given.role not in GROUPS:
-        raise ConfigError(f"{given.role}: no such role{nearest(given.role, GROUPS)}")
-    for group in [given.role] if given.role else GROUPS:
+    args = _with_own(parser, argv)
+    if args.role is not None and args.role not in GROUPS:
+        raise ConfigError(f"{args.role}: no such role{nearest(args.role, GROUPS)}")
+    for group in [args.role] if args.role else GROUPS:
         third = "paper" if group in (*registry.ROLES, "published") else "of"
-        found = rows(group)
-        if given.json:
+        entries = rows(group)
+        if args.json:
             print_json(
                 {"group": group, "name": name, "sentence": line, third: last}
-                for name, line, last in found
+                for name, line, last in entries
             )
             continue
-        if given.role is None and not sys.stdout.isatty():
-            found = [(group, *row) for row in found]
-        if found or given.role:
-            print_table(group, (group, "what it is", third), found)
+        if args.role is None and not sys.stdout.isatty():
+            entries = [(group, *row) for row in entries]
+        if entries or args.role:
+            print_table(group, (group, "what it is", third), entries)
     return 0
 
 

@@ -37,12 +37,12 @@ LAUNCHERS = {
 
 def _choices(words: list[str]) -> dict[str, str]:
     """The components that a command line picks: by ``role=name``, or else through its experiment."""
-    given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    overrides = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
     picked: dict[str, str] = {}
-    path = conf_folders.find("experiment", given.get("experiment", ""))
+    path = conf_folders.find("experiment", overrides.get("experiment", ""))
     if path is not None:
         picked = selected_components(read_yaml(path))
-    return picked | {role: given[role] for role in registry.CHOSEN if role in given}
+    return picked | {role: overrides[role] for role in registry.CHOSEN if role in overrides}
 
 
 def _own(role: str, name: str, words: list[str]) -> Declared:
@@ -76,7 +76,7 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
     role, *rest = path
     if role not in registry.CHOSEN:
         return "", []
-    given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    overrides = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
     name = _choices(words).get(role)
     reached = role
     while True:
@@ -90,7 +90,7 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
         reached = f"{reached}.{key}"
         content = _read(role, holder)[1] or {}
         role = _own(role, holder, words).holds[key]
-        name = given.get(reached, content.get(key))
+        name = overrides.get(reached, content.get(key))
 
 
 def _read(role: str, name: str) -> tuple[list[Key], Any]:
@@ -106,15 +106,17 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
     before, dot, _ = word.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [])
     if role:
-        found: dict[str, str] = {}
+        candidates: dict[str, str] = {}
         for name in names:
-            own = _own(role, name, words)
-            for key in explain_keys(_read(role, name)[0], own):
+            declaration = _own(role, name, words)
+            for key in explain_keys(_read(role, name)[0], declaration):
                 if key.path != "name":
-                    ends = "=." if key.path in own.holds else "." if key.nested else "="
-                    for end in ends:
-                        found.setdefault(f"{before}.{key.path}{end}", f"{key.text}  {key.comment}")
-        return list(found.items())
+                    suffixes = "=." if key.path in declaration.holds else "." if key.nested else "="
+                    for end in suffixes:
+                        candidates.setdefault(
+                            f"{before}.{key.path}{end}", f"{key.text}  {key.comment}"
+                        )
+        return list(candidates.items())
     out = [
         ("+experiment=", "a whole experiment"),
         ("hydra/launcher=", "where jobs run"),
@@ -148,8 +150,8 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
         installed = [
             n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)
         ]
-        known = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
-        return [(name, "") for name in sorted(known)]
+        choices = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
+        return [(name, "") for name in sorted(choices)]
     if plain == "device":
         return [("cpu", ""), ("cuda", "the GPU")]
     if plain == "plugins":
@@ -160,8 +162,8 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     reachable = names if role or not dot else []
     first: list[Candidate] | None = None
     for name in reachable:
-        own = _own(role, name, words)
-        values = _members(own, last) if last in own.fields else None
+        declaration = _own(role, name, words)
+        values = _members(declaration, last) if last in declaration.fields else None
         if values and values != [("null", "")]:
             return values
         first = values if first is None else first
@@ -171,9 +173,9 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
 def _members(own: Declared, key: str) -> list[Candidate]:
     """The values that a key of a component may have, where its declaration lists them."""
     kind = own.fields[key]
-    none = [("null", "")] if kind.endswith(" or null") else []
+    null_choice = [("null", "")] if kind.endswith(" or null") else []
     if key in own.holds:
-        return component_candidates(own.holds[key]) + none
+        return component_candidates(own.holds[key]) + null_choice
     members = kind.removesuffix(" or null")
     out = (
         ["true", "false"]
@@ -182,7 +184,7 @@ def _members(own: Declared, key: str) -> list[Candidate]:
         if " | " in members
         else []
     )
-    return [(value, "") for value in out] + none
+    return [(value, "") for value in out] + null_choice
 
 
 def override_candidates(word: str, words: list[str]) -> list[Candidate]:
@@ -199,11 +201,11 @@ def override_candidates(word: str, words: list[str]) -> list[Candidate]:
 def modules(_: list[str]) -> list[Candidate]:
     """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not imported."""
     folders = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
-    found = {
+    paths = {
         path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))
     }
     return [
         (name, path)
-        for name, path in sorted(found.items())
+        for name, path in sorted(paths.items())
         if name.isidentifier() and not name.startswith("_")
     ]

@@ -65,14 +65,14 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
             raise ConfigError(
                 f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
             )
-    held = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
-    own = {k: v for k, v in (cls.before | values | held).items() if k not in cls.threat_keys}
+    parts = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
+    options = {k: v for k, v in (cls.before | values | parts).items() if k not in cls.threat_keys}
     if not issubclass(cls, Evasion | Injection):
-        return validate_model(cls, own, where, cls.yaml_keys()), None
+        return validate_model(cls, options, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
-    grid, attacker = _both_valid(grid_of(cls), threat, cls, own, where)
-    if cls.one_threat and (told := foreign_sizes(grid, grids)):
-        raise ConfigError(f"{where}.{told}")
+    grid, attacker = _both_valid(grid_of(cls), threat, cls, options, where)
+    if cls.one_threat and (message := foreign_sizes(grid, grids)):
+        raise ConfigError(f"{where}.{message}")
     return attacker, grid
 
 
@@ -137,8 +137,8 @@ def of_plugins(error: BaseException, resolved: Resolved) -> str:
     """
     if not resolved.settings.plugins or is_ours(error):
         return ""
-    chosen = ((role, (resolved.config.get(role) or {}).get("name")) for role in CHOSEN)
-    theirs = [(role, name, registry.get(role, name)) for role, name in chosen if name]
+    selection = ((role, (resolved.config.get(role) or {}).get("name")) for role in CHOSEN)
+    theirs = [(role, name, registry.get(role, name)) for role, name in selection if name]
     theirs = [(role, name, cls) for role, name, cls in theirs if is_foreign(cls)]
     if raised_by_user(error):
         return str(refusal(f"plugins={','.join(resolved.settings.plugins)}", error))

@@ -47,8 +47,10 @@ class Job(Identified):
 
         Otherwise they are computed one after the other.
         """
-        own = self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
-        return own or self.side_by_side
+        is_folded = (
+            self.dataset.vectorised and self.dataset.poses() in self.inference.folds_replicates
+        )
+        return is_folded or self.side_by_side
 
     @property
     def side_by_side(self) -> bool:
@@ -73,13 +75,13 @@ def check_objective(settings: Settings, names: frozenset[str]) -> None:
     Raises:
         ConfigError: with the nearest that exists.
     """
-    told = {f"{KEY}: {metric}": metric for metric in asked_for()}
+    metrics = {f"{KEY}: {metric}": metric for metric in asked_for()}
     if settings.objective:
-        told[f"objective={settings.objective}"] = settings.objective
-    for said, metric in told.items():
+        metrics[f"objective={settings.objective}"] = settings.objective
+    for setting, metric in metrics.items():
         name = metric.partition("/")[0]
         if name not in names and not settings.plugins:
-            raise ConfigError(f"{said}: no such score of this run{nearest(name, names)}")
+            raise ConfigError(f"{setting}: no such score of this run{nearest(name, names)}")
 
 
 def prepare(
@@ -106,13 +108,13 @@ def build(resolved: Resolved) -> Job:
         raise ConfigError(
             f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)"
         )
-    whole = _composition(resolved)
+    composition = _composition(resolved)
     try:
-        parts = whole.parts
+        parts = composition.parts
         _check_data_keys(settings, parts["dataset"])
-        _check_whole(settings, whole.values, parts)
+        _check_whole(settings, composition.values, parts)
     except IncompatibleError as error:
-        raise with_mends(error, whole) from None
+        raise with_mends(error, composition) from None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     data = dataset.identity(Path(settings.data_dir), settings.offline)
@@ -196,10 +198,10 @@ def _lacks_steps(settings: Settings, parts: Parts) -> bool:
     """True if a run would not know its number of steps once its data are loaded."""
     dataset = parts["dataset"]
     inference = parts["inference"]
-    ends = dataset.poses() == "game" or (
+    has_end = dataset.poses() == "game" or (
         dataset.poses() == "sequence" and inference.sees == "observation"
     )
-    return settings.steps is None and inference.enough is None and not ends
+    return settings.steps is None and inference.enough is None and not has_end
 
 
 def _composition(resolved: Resolved) -> Composition:
@@ -215,20 +217,20 @@ def _composition(resolved: Resolved) -> Composition:
         for role in CHOSEN:
             if values.get(role) is not None:
                 refuse_untrusted(role, values[role], modules)
-        whole = {"steps": settings.steps} | values
+        config = {"steps": settings.steps} | values
         return {
-            role: shorten_for_smoke(whole, set(explicit))[role] if settings.smoke else values[role]
+            role: shorten_for_smoke(config, set(explicit))[role] if settings.smoke else values[role]
             for role in values
         }
 
-    asked: dict[str, Values] = {role: {} for role in CHOSEN}
+    requests: dict[str, Values] = {role: {} for role in CHOSEN}
     carried: dict[str, Values] = {role: {} for role in CHOSEN}
     words = {".".join(key.split(".")[:2]) for key in explicit}
-    for role, given in resolved.given.items():
-        defaults = component_defaults(role, given["name"]) if "name" in given else {}
-        for key, value in given.items():
+    for role, role_values in resolved.given.items():
+        defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}
+        for key, value in role_values.items():
             if f"{role}.{key}" in words:
-                asked[role][key] = value
+                requests[role][key] = value
             elif key != "name" and (key not in defaults or defaults[key] != value):
                 carried[role][key] = value
     values = {role: resolved.config.get(role) for role in CHOSEN}
@@ -236,7 +238,7 @@ def _composition(resolved: Resolved) -> Composition:
         values,
         check,
         carried=carried,
-        asked=asked,
+        asked=requests,
         adjusted=adjust,
         lacks_steps=lambda parts: _lacks_steps(settings, parts),
     )

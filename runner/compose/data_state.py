@@ -26,19 +26,19 @@ def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
     class_name = component_class("dataset", dataset, file) if file else None
     if not file or not class_name:
         return None
-    own = read_declaration(class_name, file)
-    if own.facts.get("own_file"):
+    declaration = read_declaration(class_name, file)
+    if declaration.facts.get("own_file"):
         return None
-    if "identity" not in own.methods:
+    if "identity" not in declaration.methods:
         return ""
     from components.datasets import files
 
     if files.downloads_failed():
         return None
     lying = [
-        (data.path, str(found), found.stat().st_size, found.stat().st_mtime_ns)
+        (data.path, str(location), location.stat().st_size, location.stat().st_mtime_ns)
         for data in files.catalogue()
-        if (found := files.find(data_dir, data.path))
+        if (location := files.find(data_dir, data.path))
     ]
     code = [path.read_text(encoding="utf-8") for path in (file, Path(files.__file__))]
     return hashlib.sha256(json.dumps([offline, lying, code]).encode()).hexdigest()[:16]

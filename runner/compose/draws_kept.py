@@ -36,9 +36,9 @@ def shorten_for_smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, A
         return config
     if f"inference.{key}" not in explicit and inference[key] >= steps:
         inference[key] = steps // 2
-    kept = max(1, (steps - inference[key]) // FEWEST)
+    n_kept = max(1, (steps - inference[key]) // FEWEST)
     if f"inference.{THINNING}" not in explicit and isinstance(inference.get(THINNING), int):
-        inference[THINNING] = min(inference[THINNING], kept)
+        inference[THINNING] = min(inference[THINNING], n_kept)
     return config | {"inference": inference}
 
 
@@ -56,18 +56,18 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     steps = settings.steps
     before = keys[key]
     thinning = keys.get(THINNING, 1)
-    kept = (steps - before) // thinning
+    n_kept = (steps - before) // thinning
     if before >= steps:
         raise ConfigError(
             f"inference.{key}={before}: no draw would be kept in steps={steps}; raise steps, or lower inference.{key}"
         )
-    if kept == 0:
+    if n_kept == 0:
         raise ConfigError(
             f"inference.thinning={thinning}: no draw would be kept of the {steps - before} steps after "
             f"inference.{key}={before}; raise steps, or lower inference.thinning"
         )
-    if kept < FEWEST:
-        draws = "1 draw" if kept == 1 else f"{kept} draws"
+    if n_kept < FEWEST:
+        draws = "1 draw" if n_kept == 1 else f"{n_kept} draws"
         return [
             f"steps={steps}: {draws} of each chain would be kept (inference.{key}={before}, thinning={thinning}); "
             f"ESS and R̂ need {FEWEST}"

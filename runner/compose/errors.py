@@ -29,15 +29,15 @@ from runner.mistakes import ConfigError, nearest
 def parse_overrides(argv: list[str]) -> list[Override]:
     """The overrides among the words of a command line that are well written."""
     parser = OverridesParser.create()
-    found = []
+    overrides = []
     for text in argv:
         if text.startswith("-") or not ("=" in text or text.startswith("~")):
             continue
         try:
-            found.append(parser.parse_override(text))
+            overrides.append(parser.parse_override(text))
         except HydraException:
             continue
-    return found
+    return overrides
 
 
 def _options(group: str) -> list[str]:
@@ -51,16 +51,16 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     parts = path.split(".")
     for i, part in enumerate(parts):
         if not isinstance(node, DictConfig) or part not in node:
-            known = [str(k) for k in node] if isinstance(node, DictConfig) else []
+            keys = [str(k) for k in node] if isinstance(node, DictConfig) else []
             if i == 0:
                 # groups, of which the config holds only those that were chosen
-                known += [*CHOSEN, "experiment"]
+                keys += [*CHOSEN, "experiment"]
                 if inside := _inside_parts(
-                    part, cfg, is_near_run_key=", did you mean " in nearest(part, known)
+                    part, cfg, is_near_run_key=", did you mean " in nearest(part, keys)
                 ):
                     return f"{part}: unknown key, did you mean {' or '.join(inside)}?"
             prefix = ".".join(parts[:i])
-            matches = nearest(part, known)
+            matches = nearest(part, keys)
             if ", did you mean " in matches and prefix:
                 matches = matches.replace("did you mean ", f"did you mean {prefix}.")
             return f"{'.'.join(parts[: i + 1])}: unknown key{matches}"
@@ -94,9 +94,9 @@ def late_choice(argv: list[str]) -> str | None:
     for name in values_of(swept[0]):
         path = conf_folders.find("experiment", str(name))
         text = path.read_text(encoding="utf-8", errors="replace") if path else ""
-        found = re.search(r"override /?hydra/(launcher|sweeper)", text)
-        if found:
-            kind = found.group(1)
+        match = re.search(r"override /?hydra/(launcher|sweeper)", text)
+        if match:
+            kind = match.group(1)
             return f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
     return None
 
@@ -115,8 +115,8 @@ def explain(error: Exception, argv: list[str]) -> str:
             return explain_misplaced(role.lstrip("+"), value)
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
-        told = error.override if isinstance(error, OverrideParseException) else None
-        wrong = told or next(
+        override = error.override if isinstance(error, OverrideParseException) else None
+        wrong = override or next(
             (t for t in argv if "=" in t and not parse_overrides([t])), "an override"
         )
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
@@ -137,23 +137,23 @@ def explain(error: Exception, argv: list[str]) -> str:
 
 def _in_our_words(first: str, overrides: list[Override]) -> str:
     """Composition error of Hydra or OmegaConf, reworded; used if nothing else explains it."""
-    lost = re.search(r"Could not find '([\w/]+)/([\w.-]+)'", first)
-    if lost:
-        group, name = lost.groups()
+    missing_match = re.search(r"Could not find '([\w/]+)/([\w.-]+)'", first)
+    if missing_match:
+        group, name = missing_match.groups()
         experiment = next(
             (str(o.value()) for o in overrides if o.key_or_group == "experiment"), None
         )
-        asked = (
+        origin = (
             ""
             if any(str(o.value()) == name for o in overrides)
             else f", which experiment={experiment} asks for"
         )
-        return f"{group}={name}{asked}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
+        return f"{group}={name}{origin}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
     if "does not support sweep type" in first:
         searched = next((o.key_or_group for o in overrides if o.is_sweep_override()), "a key")
         return f"{searched}: an interval is searched, not run through; add hydra/sweeper=optuna, or list values"
-    said = re.match(r"Could not override '(.+?)'", first)
-    return f"{said.group(1)}: unknown key" if said else first
+    match = re.match(r"Could not override '(.+?)'", first)
+    return f"{match.group(1)}: unknown key" if match else first
 
 
 def _wrong_in_composition(overrides: list[Override]) -> str | None:
@@ -174,9 +174,9 @@ def _wrong_in_composition(overrides: list[Override]) -> str | None:
                         and conf_folders.find(key, choice)
                     )
                     if isinstance(choice, str) and choice not in options and not nested:
-                        told = not_installed(key, choice)
+                        message = not_installed(key, choice)
                         return (
-                            told
+                            message
                             or f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
                         )
                 groups.append(override)
@@ -205,10 +205,10 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
     if key.startswith("hydra.searchpath"):
         return None
     if override.is_add():
-        there = OmegaConf.select(cfg, key) is not None and not override.is_force_add()
+        is_present = OmegaConf.select(cfg, key) is not None and not override.is_force_add()
         return (
             f"+{key}: is there already; write {key}=…"
-            if there and not key.startswith("hydra")
+            if is_present and not key.startswith("hydra")
             else None
         )
     for kind in ("launcher", "sweeper"):

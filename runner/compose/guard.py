@@ -197,32 +197,32 @@ def refuse_foreign_code(cfg: DictConfig) -> None:
         ConfigError: naming the key.
     """
     config: Any = OmegaConf.to_container(cfg, resolve=False)
-    own = config.pop("hydra", None) or {}
+    hydra = config.pop("hydra", None) or {}
     for path, value in _leaves(config, ""):
         if path.split(".")[-1] == "_target_":
             raise ConfigError(
                 f"{path}={value}: nothing is built from a _target_; choose a component by name, register yours with plugins=[…]"
             )
-    if own.get("callbacks"):
+    if hydra.get("callbacks"):
         raise ConfigError(
-            f"hydra.callbacks.{next(iter(own['callbacks']))}: the runner calls nothing that a config names; "
+            f"hydra.callbacks.{next(iter(hydra['callbacks']))}: the runner calls nothing that a config names; "
             "register a component of yours with plugins=[…]"
         )
     for part in ("launcher", "sweeper"):
-        for path, value in _leaves(own.get(part), f"hydra.{part}"):
+        for path, value in _leaves(hydra.get(part), f"hydra.{part}"):
             if path.endswith("._target_") and not _is_installed(str(value)):
                 raise ConfigError(
                     f"{path}={value}: not of an installed plug-in of Hydra; choose one with hydra/{part}=…"
                 )
     for part in ("job_logging", "hydra_logging"):
-        for path, value in _leaves(own.get(part), f"hydra.{part}"):
+        for path, value in _leaves(hydra.get(part), f"hydra.{part}"):
             if _calls(path.split(".")[-1], str(value)):
                 raise ConfigError(
                     f"{path}={value}: logging is built from Python's own classes alone; leave it out"
                 )
-    if own and own["run"]["dir"] != ".":
+    if hydra and hydra["run"]["dir"] != ".":
         raise ConfigError(
-            f"hydra.run.dir={own['run']['dir']}: runs are recorded under output_dir; set output_dir=…"
+            f"hydra.run.dir={hydra['run']['dir']}: runs are recorded under output_dir; set output_dir=…"
         )
 
 
@@ -234,10 +234,10 @@ def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
     Raises:
         ConfigError: naming the key.
     """
-    own: Any = OmegaConf.to_container(cfg, resolve=False).get("hydra") or {}  # type: ignore[union-attr]
-    if not own:
+    hydra: Any = OmegaConf.to_container(cfg, resolve=False).get("hydra") or {}  # type: ignore[union-attr]
+    if not hydra:
         return
-    for name, value in (own["job"].get("env_set") or {}).items():
+    for name, value in (hydra["job"].get("env_set") or {}).items():
         key = f"hydra.job.env_set.{name}"
         if not given & {key, "hydra.job.env_set"}:
             raise ConfigError(
@@ -245,7 +245,7 @@ def refuse_foreign_places(cfg: DictConfig, given: set[str]) -> None:
             )
     for key, usual in HYDRA_PLACES.items():
         *above, last = key.split(".")
-        value = own
+        value = hydra
         for part in above[1:]:
             value = value[part]
         if value.get(last) != usual and key not in given:

@@ -22,21 +22,24 @@ def note_checksums(role: str, values: dict[str, Any]) -> None:
     """
     for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
         for key, checksum in known_keys(inner, part, where).reads.items():
-            asked = part.get(checksum)
+            expected = part.get(checksum)
             name = part.get(key)
             if name is None:
-                if asked is not None:
+                if expected is not None:
                     raise ConfigError(
                         f"{where}.{checksum}: there is no file that it could be of; name one, {where}.{key}=…"
                     )
                 continue
-            found = _sha256(name, f"{where}.{key}")
-            if asked is not None and not (len(str(asked)) >= 8 and found.startswith(str(asked))):
+            digest = _sha256(name, f"{where}.{key}")
+            if expected is not None and not (
+                len(str(expected)) >= 8 and digest.startswith(str(expected))
+            ):
                 raise ConfigError(
-                    f"{where}.{key}={name}: has the SHA-256 {found[:12]}…, {where}.{checksum} asks for {str(asked)[:12]}…; put "
+                    f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, {where}.{checksum} "
+                    f"asks for {str(expected)[:12]}…; put "
                     f"that file back, or set {where}.{checksum}=null to use this one"
                 )
-            part[checksum] = found
+            part[checksum] = digest
 
 
 def _sha256(name: object, where: str) -> str:

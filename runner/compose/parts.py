@@ -119,13 +119,21 @@ def _types(annotation: Any) -> set[type]:
 
 @cache
 def _of_text(role: str, name: str, file: Path) -> Known:
-    own = declarations.read_declaration(declarations.component_class(role, name, file) or "", file)
-    shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
-    integers = frozenset(key for key, kind in own.fields.items() if declarations.of_integers(kind))
-    numbers = frozenset(key for key, kind in own.fields.items() if declarations.of_numbers(kind))
-    keys = frozenset({*own.fields, "name"})
-    reads = own.facts.get("reads") or {}
-    return Known(keys, own.holds, shares, imports, reads, integers, numbers)
+    declaration = declarations.read_declaration(
+        declarations.component_class(role, name, file) or "", file
+    )
+    shares, imports = (
+        frozenset(declaration.facts.get(fact) or ()) for fact in ("shares", "imports")
+    )
+    integers = frozenset(
+        key for key, kind in declaration.fields.items() if declarations.of_integers(kind)
+    )
+    numbers = frozenset(
+        key for key, kind in declaration.fields.items() if declarations.of_numbers(kind)
+    )
+    keys = frozenset({*declaration.fields, "name"})
+    reads = declaration.facts.get("reads") or {}
+    return Known(keys, declaration.holds, shares, imports, reads, integers, numbers)
 
 
 @cache
@@ -143,11 +151,13 @@ def held_roles(cls: type[BaseModel]) -> dict[str, str]:
         A narrowed base class is one such as ``Model[P, M]``.
         """
         bases = annotation.__mro__ if isinstance(annotation, type) else ()
-        found = [role_of.get((base.__module__, base.__name__)) for base in bases]
-        return next((r for r in [*found, *(role(a) for a in get_args(annotation))] if r), None)
+        roles = [role_of.get((base.__module__, base.__name__)) for base in bases]
+        return next((r for r in [*roles, *(role(a) for a in get_args(annotation))] if r), None)
 
     return {
-        key: found for key, field in cls.model_fields.items() if (found := role(field.annotation))
+        key: part_role
+        for key, field in cls.model_fields.items()
+        if (part_role := role(field.annotation))
     }
 
 
@@ -191,18 +201,20 @@ def with_numbers(role: str, values: Any, where: str) -> Any:
         return [with_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
     if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
         return values
-    own = known_keys(role, values, role)
-    found = {
-        key: parse_ratio(value, f"{where}.{key}") if key in own.numbers else value
+    key_facts = known_keys(role, values, role)
+    result = {
+        key: parse_ratio(value, f"{where}.{key}") if key in key_facts.numbers else value
         for key, value in values.items()
     }
-    found = {key: whole(value) if key in own.integers else value for key, value in found.items()}
-    held = {
-        key: with_numbers(inner, found[key], f"{where}.{key}")
-        for key, inner in own.holds.items()
-        if key in found
+    result = {
+        key: whole(value) if key in key_facts.integers else value for key, value in result.items()
     }
-    return found | held
+    parts = {
+        key: with_numbers(inner, result[key], f"{where}.{key}")
+        for key, inner in key_facts.holds.items()
+        if key in result
+    }
+    return result | parts
 
 
 def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
@@ -215,25 +227,25 @@ def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
         ConfigError: a name that does not exist, or a value that is neither a name nor a
             mapping with one.
     """
-    own = known_keys(role, values, where)
-    shared = {key: values[key] for key in own.shares if key in values}
+    key_facts = known_keys(role, values, where)
+    shared = {key: values[key] for key in key_facts.shares if key in values}
 
     def one(inner: str, value: Any, path: str) -> Any:
         if value is None:
             return None
         if isinstance(value, list):
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
-        given = {"name": value} if isinstance(value, str) else value
-        keys = known_keys(inner, given, path).keys
+        part_values = {"name": value} if isinstance(value, str) else value
+        keys = known_keys(inner, part_values, path).keys
         part = (
-            component_defaults(inner, given["name"])
+            component_defaults(inner, part_values["name"])
             | {k: v for k, v in shared.items() if k in keys}
-            | given
+            | part_values
         )
         return fill_in(inner, with_numbers(inner, part, path), path)
 
     return values | {
-        k: one(r, values[k], f"{where}.{k}") for k, r in own.holds.items() if k in values
+        k: one(r, values[k], f"{where}.{k}") for k, r in key_facts.holds.items() if k in values
     }
 
 

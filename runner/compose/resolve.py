@@ -174,8 +174,8 @@ def resolve(
     try:
         config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        said = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
-        raise ConfigError(f"{error.full_key or 'config'}: {said[2] or said[0]}") from None
+        parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
+        raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
     refuse_foreign_code(cfg)
     config.pop("hydra", None)
     config["experiment"] = experiment or "custom"
@@ -202,7 +202,9 @@ def resolve(
             )
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
-    given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
+    role_values = {
+        role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)
+    }
     for role in CHOSEN:
         if config.get(role) is not None:
             config[role] = _in_full(role, config[role], explicit or set(), notes)
@@ -219,7 +221,7 @@ def resolve(
             note_checksums(role, config[role])
     overrides = _asked_for(config, explicit or set())
     keys = frozenset(explicit or ())
-    return Resolved(settings, config, notes, overrides=overrides, explicit=keys, given=given)
+    return Resolved(settings, config, notes, overrides=overrides, explicit=keys, given=role_values)
 
 
 def _refuse_large(value: Any, path: str = "") -> None:
@@ -264,18 +266,18 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
 
 def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
     """Command-line settings, as resolved, that can change a number."""
-    found = []
+    settings = []
     for name in sorted(explicit):
         value: Any = config
         for word in name.split("."):
             value = value.get(word) if isinstance(value, dict) else None
         if value is not None and name.split(".")[0] not in NOT_SIGNED:
             is_component = isinstance(value, dict) and "name" in value
-            shown = (
+            text = (
                 value["name"] if is_component else json.dumps(value, ensure_ascii=False).strip('"')
             )
-            found.append(f"{name}={shown}")
-    return found
+            settings.append(f"{name}={text}")
+    return settings
 
 
 def explain_misplaced(role: str, value: Any) -> str:

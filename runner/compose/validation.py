@@ -28,15 +28,15 @@ def validate_model(
     try:
         return build(**values)
     except ValidationError as errors:
-        known = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
-        found: dict[str, str] = {}
+        names = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
+        complaints: dict[str, str] = {}
         # A union complains once per member: the first line for each key is kept, of a number the one that is about numbers.
         for error in sorted(errors.errors(), key=_aside):
             key = str(error["loc"][0]) if error["loc"] else ""
-            found.setdefault(
-                key, _complaint(where, error, known) + _of_plugin(build, error["type"])
+            complaints.setdefault(
+                key, _complaint(where, error, names) + _of_plugin(build, error["type"])
             )
-        raise ConfigError("\n".join(list(found.values())[:3])) from None
+        raise ConfigError("\n".join(list(complaints.values())[:3])) from None
 
 
 def as_written(value: Any) -> str:
@@ -82,8 +82,8 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     )
     kind = error["type"]
     context = error.get("ctx", {})
-    given = error.get("input")
-    value = as_written(given)
+    input_value = error.get("input")
+    value = as_written(input_value)
     if kind == "extra_forbidden":
         return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
     if kind == "missing":
@@ -102,8 +102,8 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
             w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")
         ]
         return f"{path}={value}: not one of {' | '.join(expected)}" + (
-            nearest(given, expected)
-            if isinstance(given, str) and "did you" in nearest(given, expected)
+            nearest(input_value, expected)
+            if isinstance(input_value, str) and "did you" in nearest(input_value, expected)
             else ""
         )
     if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key

@@ -44,29 +44,29 @@ class _Reader:
 
     def _above(self, line: int, indent: int) -> list[str]:
         """Comment lines directly above a key and as deep as it, without pragmas such as ``# @package``."""
-        found: list[str] = []
+        comments: list[str] = []
         for i in range(line - 1, -1, -1):
             text = self.lines[i]
             if text.strip().startswith("#") and len(text) - len(text.lstrip()) == indent:
                 if not _comment(text).startswith("@"):
-                    found.insert(0, _comment(text))
+                    comments.insert(0, _comment(text))
             else:
                 break
-        return found
+        return comments
 
     def _below(self, line: int, column: int) -> list[str]:
         """Lines that go on with an inline comment, which stand under its sign."""
-        found: list[str] = []
+        comments: list[str] = []
         for text in self.lines[line + 1 :]:
             if (
                 column > 0
                 and text.strip().startswith("#")
                 and len(text) - len(text.lstrip()) == column
             ):
-                found.append(_comment(text))
+                comments.append(_comment(text))
             else:
                 break
-        return found
+        return comments
 
     def read(self, node: yaml.MappingNode, prefix: str) -> None:
         for key, value in node.value:

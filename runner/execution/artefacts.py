@@ -88,12 +88,12 @@ def write_predictions(
 
     if isinstance(problem, SupervisedReplicates):
         assert isinstance(posterior, tuple), "problems of replicates have a posterior of each"
-        for r, (split, of) in enumerate(zip(problem.splits, posterior, strict=True)):
-            write_predictions(folder, r, split, of, rng.of(r))
+        for r, (split, member) in enumerate(zip(problem.splits, posterior, strict=True)):
+            write_predictions(folder, r, split, member, rng.of(r))
         return
     if isinstance(posterior, Variants):
-        for variant, of in posterior.of.items():
-            write_predictions(folder / "variants" / variant, replicate, problem, of, rng)
+        for variant, member in posterior.of.items():
+            write_predictions(folder / "variants" / variant, replicate, problem, member, rng)
         return
     path = predictions_of(folder, replicate)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,15 +109,15 @@ def as_table(checks: Sequence[Check]) -> pd.DataFrame:
 
 def references(job: Job) -> str:
     """BibTeX of the works named in the components' ``Source:`` lines."""
-    chosen = {(role, name) for role, name in job.choice.items() if name}
+    choices = {(role, name) for role, name in job.choice.items() if name}
     for role in job.choice:
         if job.config.get(role):
-            chosen |= {
+            choices |= {
                 (inner, name) for _, inner, name in names_inside(role, job.config[role], role)
             }
     sources = [
         entry.source
-        for role, name in chosen
+        for role, name in choices
         for entry in registry.catalogue(role)
         if entry.name == name
     ]

@@ -105,8 +105,8 @@ def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
     """The problem with its first batch as the only data for training and testing."""
     assert isinstance(problem, Supervised | Unlabelled)  # as ``compose.config`` has checked
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
-    alone = batch.part(slice(None), 1.0)
-    changes: dict[str, Any] = {"train": alone, "test": alone, "batch_size": None}
+    first_batch = batch.part(slice(None), 1.0)
+    changes: dict[str, Any] = {"train": first_batch, "test": first_batch, "batch_size": None}
     if isinstance(problem, Unlabelled):
         changes["test_classes"] = None  # the batch does not say which rows it took
     return dataclasses.replace(problem, **changes)
@@ -122,9 +122,9 @@ def total_steps(job: Job, problem: Problem) -> int:
     length = problem.length(job.inference.sees)
     enough = job.inference.enough
     if steps is None and length is None and enough is None:
-        seen = " when seen whole" if job.inference.sees == "series" else ""
+        suffix = " when seen whole" if job.inference.sees == "series" else ""
         raise ConfigError(
-            f"steps: missing; dataset={job.dataset.name} has no length of its own{seen}, give steps=…"
+            f"steps: missing; dataset={job.dataset.name} has no length of its own{suffix}, give steps=…"
         )
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")

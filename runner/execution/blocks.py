@@ -55,9 +55,9 @@ class RowBlocks:
         they are ``FULL`` bytes, they become the block of this name and nothing is left.
         """
         rest = {
-            at: rows[self.rows[at] :].cpu()
-            for at, rows in traces.items()
-            if len(rows) > self.rows[at]
+            trace: rows[self.rows[trace] :].cpu()
+            for trace, rows in traces.items()
+            if len(rows) > self.rows[trace]
         }
         if sum(rows.nbytes for rows in rest.values()) < FULL:
             return rest
@@ -69,7 +69,7 @@ class RowBlocks:
 
     def _add(self, reference: BlockFile, rows: Mapping[str, Tensor]) -> None:
         self.written.append(reference)
-        self.rows.update({at: len(of) for at, of in rows.items()})
+        self.rows.update({trace: len(trace_rows) for trace, trace_rows in rows.items()})
 
     def sweep(self, folder: Path, of: str) -> None:
         """Delete obsolete blocks.
@@ -78,11 +78,11 @@ class RowBlocks:
         killed before their checkpoint was written, and blocks of replicates that no longer
         have a checkpoint.
         """
-        own = {reference.file for reference in self.written}
+        files = {reference.file for reference in self.written}
         replicates = {sidecar.name.split("-")[0] for sidecar in folder.glob("r*.json")}
         for file in folder.glob(f"{PREFIX}*.safetensors"):
             replicate = file.name.split("-")[1]
-            if replicate not in replicates or (replicate == of and file.name not in own):
+            if replicate not in replicates or (replicate == of and file.name not in files):
                 file.unlink()
 
     @classmethod
@@ -92,7 +92,7 @@ class RowBlocks:
         Raises:
             ValueError, SafetensorError: one is damaged or not there.
         """
-        found: list[tuple[BlockFile, dict[str, Tensor]]] = []
+        chain: list[tuple[BlockFile, dict[str, Tensor]]] = []
         while newest is not None:
             file = folder / Path(newest.file).name
             try:
@@ -102,13 +102,13 @@ class RowBlocks:
             if hashlib.sha256(content).hexdigest() != newest.sha256:
                 raise ValueError(f"{file.name}: its checksum is not the one written with it")
             with safe_open(file, "pt") as opened:
-                found.append((newest, {at: opened.get_tensor(at) for at in opened.keys()}))  # noqa: SIM118 (not a dict)
+                chain.append((newest, {at: opened.get_tensor(at) for at in opened.keys()}))  # noqa: SIM118 (not a dict)
                 before = json.loads(opened.metadata()["before"])
             newest = BlockFile(*before) if before else None
         blocks = cls()
         parts = dict[str, list[Tensor]]()
-        for reference, rows in reversed(found):
+        for reference, rows in reversed(chain):
             blocks._add(reference, rows)
-            for at, of in rows.items():
-                parts.setdefault(at, []).append(of)
+            for trace, values in rows.items():
+                parts.setdefault(trace, []).append(values)
         return blocks, {at: torch.cat(of) for at, of in parts.items()}

@@ -90,13 +90,13 @@ def unpack(
     if kind == "d" and dataclasses.is_dataclass(template) and not isinstance(template, type):
         return _to_dataclass({key["v"]: part for key, part in content}, tensors, template, device)
     if kind == "d":
-        of = template if isinstance(template, dict) else {}
+        mapping = template if isinstance(template, dict) else {}
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
-        if not isinstance(of, defaultdict) or of.default_factory is None:
-            return {k: unpack(v, tensors, of.get(k), device) for k, v in pairs}
+        if not isinstance(mapping, defaultdict) or mapping.default_factory is None:
+            return {k: unpack(v, tensors, mapping.get(k), device) for k, v in pairs}
         return defaultdict(
-            of.default_factory,
-            {k: unpack(v, tensors, of.default_factory(), device) for k, v in pairs},
+            mapping.default_factory,
+            {k: unpack(v, tensors, mapping.default_factory(), device) for k, v in pairs},
         )
     if kind in "lu":
         like = template if isinstance(template, list | tuple) else []
@@ -159,11 +159,13 @@ def snapshot(state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> S
     Raises:
         TypeError: the state holds values that cannot be stored.
     """
-    found: dict[str, Tensor | Trace] = {}
-    skeleton = {"state": pack(state, found), "streams": pack(streams, found, "streams")}
-    tensors = {at: value for at, value in found.items() if isinstance(value, Tensor)}
+    leaves: dict[str, Tensor | Trace] = {}
+    skeleton = {"state": pack(state, leaves), "streams": pack(streams, leaves, "streams")}
+    tensors = {name: value for name, value in leaves.items() if isinstance(value, Tensor)}
     traces = {
-        at: value.rows for at, value in found.items() if isinstance(value, Trace) and len(value)
+        name: value.rows
+        for name, value in leaves.items()
+        if isinstance(value, Trace) and len(value)
     }
     return StateCopy(facts, skeleton, tensors, traces)
 
@@ -220,10 +222,10 @@ def _facts(sidecar: Path) -> dict[str, Any]:
         ValueError, KeyError, TypeError: it has changed.
     """
     facts: dict[str, Any] = json.loads(sidecar.read_bytes())
-    if (written := facts.pop("sidecar_sha256", None)) is None:
+    if (checksum := facts.pop("sidecar_sha256", None)) is None:
         if facts.keys() != OF_BEFORE:
             raise ValueError("something is missing from it")
-    elif written != _checksum(facts):
+    elif checksum != _checksum(facts):
         raise ValueError("its checksum is not the one written with it")
     if sidecar.stem != _stem(facts):
         raise ValueError("it says another step than its name")
@@ -250,7 +252,7 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             sidecar.parent, BlockFile(*newest) if newest else None
         )
         return facts, tensors | {
-            at: torch.cat([rows, tensors.get(at, rows[:0])]) for at, rows in earlier.items()
+            name: torch.cat([rows, tensors.get(name, rows[:0])]) for name, rows in earlier.items()
         }
     except OSError as error:
         raise CorruptCheckpoint(f"{file.name}: {error.strerror}") from None

@@ -24,15 +24,15 @@ def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
     density and a game are functions, which have none: the settings of their dataset say what they are."""
     if isinstance(problem, SupervisedReplicates):
         problem = problem.splits[0]
-    found = hashlib.sha256(problem.name.encode())
+    digest = hashlib.sha256(problem.name.encode())
     for place, tensor in tensors(problem, ""):
-        found.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
         # a buffer, which stubs deny
         raw: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
-        found.update(raw)
+        digest.update(raw)
     if problem.kind in FUNCTIONS:
-        found.update(json.dumps(dataset, sort_keys=True).encode())
-    return found.hexdigest()[:16]
+        digest.update(json.dumps(dataset, sort_keys=True).encode())
+    return digest.hexdigest()[:16]
 
 
 def tensors(holder: object, place: str) -> Iterator[tuple[str, Tensor]]:

@@ -75,14 +75,14 @@ def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> N
     """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks.
 
     A smaller rate is no help where the recorded objective has not become worse on the way."""
-    lost = [
+    failures = [
         check
         for check in combine_checks(facts, "run")
         if check["check"] == FINITE and check["passed"] is False
     ]
-    if lost:
+    if failures:
         mend = SCALES if has_improved(read_lines(folder)) else _lower_rates(inference)
-        raise NumericalTrouble(f"scores are not finite: {lost[0]['detail']}", mend)
+        raise NumericalTrouble(f"scores are not finite: {failures[0]['detail']}", mend)
 
 
 def has_improved(lines: Sequence[Line]) -> bool:

@@ -88,17 +88,17 @@ def record_information(course: Course) -> Duty:
     def record(step: Step) -> None:
         if step.number % every and step.number != 1 and not keeps(step):
             return
-        shown = plain(step.info)
+        metrics = plain(step.info)
         try:  # no context manager here either
-            check_finite(shown, inference, step.number)
+            check_finite(metrics, inference, step.number)
         except NumericalTrouble as error:
             raise locate_trouble(error, step.number, replicate) from error
         step.looked_at = True
-        course.record.line(step.number, replicate, course.seconds, "train", shown)
+        course.record.line(step.number, replicate, course.seconds, "train", metrics)
         course.trace.append(
-            (step.number, {name: value for name, value in shown.items() if name in traced})
+            (step.number, {name: value for name, value in metrics.items() if name in traced})
         )
-        course.live.update(step.number, replicate, shown)
+        course.live.update(step.number, replicate, metrics)
 
     return record
 
@@ -114,8 +114,8 @@ def evaluate(course: Course, every: int) -> Duty:
         with course.announcements.shown_once(shortfalls=False):
             posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
-            told = course.watch.under_attack(course.problem, posterior, course.rng, scores)
-        course.report_evaluation(step.number, "evaluation", scores, told)
+            all_scores = course.watch.under_attack(course.problem, posterior, course.rng, scores)
+        course.report_evaluation(step.number, "evaluation", scores, all_scores)
 
     return evaluate_now
 
@@ -181,11 +181,11 @@ def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
         if going is not None:
             going.result()
         record.flush()
-        going = beside.submit(write, checkpoint.snapshot(step.state, course.rng.state(), facts))
+        going = executor.submit(write, checkpoint.snapshot(step.state, course.rng.state(), facts))
         if step.last or course.stopping:
             going.result()
 
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as executor:
         yield save
 
 

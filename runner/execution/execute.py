@@ -62,10 +62,10 @@ class Run:
         self.record = Record.open(job, command)
         if self.record.note:
             console.announce("Damaged record", self.record.note)
-        if taken := replicates.take_over(self.record, job):
-            console.out.print(taken)
-        if found := replicates.gather(self.record, job):
-            console.out.print(found)
+        if takeover_note := replicates.take_over(self.record, job):
+            console.out.print(takeover_note)
+        if gather_note := replicates.gather(self.record, job):
+            console.out.print(gather_note)
         self.alone = alone()
         self.handover = handed_over(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
@@ -123,13 +123,13 @@ class Run:
             console.out.print(
                 f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
             )
-        of = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
-        console.out.print(f"resumed at step {step} of {of}")
+        replicate_text = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
+        console.out.print(f"resumed at step {step} of {replicate_text}")
         return state, step, facts["seconds"], facts["blocks"]
 
     def _rewind(self, replicate: int, step: int) -> None:
-        if lost := self.record.rewind(replicate, step):
-            console.announce("Damaged record", lost)
+        if message := self.record.rewind(replicate, step):
+            console.announce("Damaged record", message)
 
     def _show_progress(self, total: int, replicate: int, live: list[Live]) -> Live:
         """The display of the whole run, which each replicate starts again."""
@@ -143,9 +143,9 @@ class Run:
         """Recorded lines of a replicate's steps before it was resumed."""
         lines = read_lines(self.record.folder)
         return [
-            (at["step"], at["metrics"])
-            for at in lines
-            if (at["replicate"], at["phase"]) == (replicate, "train")
+            (line["step"], line["metrics"])
+            for line in lines
+            if (line["replicate"], line["phase"]) == (replicate, "train")
         ]
 
     def replicate(
@@ -192,8 +192,8 @@ class Run:
         )
         if start:
             course.trace.extend(self._resumed_trace(replicate))
-        with duties(course) as beside:
-            state = train(steps(inference, problem, state, rng, start, total), beside, state)
+        with duties(course) as active_duties:
+            state = train(steps(inference, problem, state, rng, start, total), active_duties, state)
         posterior = inference.posterior(state)
         with self.announcements.shown_once(), received.acted_on_at_once(total):
             from components.evaluation.assess import assess  # no step of training needs it
@@ -201,7 +201,7 @@ class Run:
             from components.evaluation.run_checks import run_checks
 
             made_by = MadeBy(model, inference)
-            found = assess(
+            assessment = assess(
                 problem,
                 posterior,
                 job.attacker,
@@ -211,7 +211,7 @@ class Run:
                 made_by,
                 course.live.evaluating,
             )
-            scores = plain(found.scores)
+            scores = plain(assessment.scores)
             course.live.evaluating("checks of the run", 1, 1)
             declared = job.config["model"].get("outputs") is not None
             checks = run_checks(
@@ -230,24 +230,27 @@ class Run:
         def write() -> None:
             folder = self.record.folder
             with self.announcements.shown_once():
-                if found.outcomes:
+                if assessment.outcomes:
                     with left_out_on_error(f"the outcomes of replicate {replicate + 1}"):
                         write_outcomes(
                             folder,
                             replicate,
-                            {k: v.cpu().numpy() for k, v in found.outcomes.items()},
+                            {k: v.cpu().numpy() for k, v in assessment.outcomes.items()},
                         )
                 if self.settings.keep_predictions:
                     with left_out_on_error(f"the predictions of replicate {replicate + 1}"):
                         write_predictions(folder, replicate, problem, posterior, rng)
                 if replicate == 0:
                     write_artefacts(
-                        folder, found.figures, found.tables | {"checks": as_table(checks)}, job
+                        folder,
+                        assessment.figures,
+                        assessment.tables | {"checks": as_table(checks)},
+                        job,
                     )
                     if isinstance(posterior, WritesFiles):
                         self.record.facts["artefacts"] = write_files(folder, posterior)
 
-        return scores, [*to_rows("run", checks), *to_rows("attack", found.checks)], write
+        return scores, [*to_rows("run", checks), *to_rows("attack", assessment.checks)], write
 
     def _keep(
         self,
@@ -307,8 +310,8 @@ class Run:
                     or record.facts.get("unwritten") == replicate
                 )
                 if missing and self.alone in (None, replicate):
-                    done = self.replicate(replicate, received, live)
-                    self._keep(replicate, *done, before + time.monotonic() - began)
+                    outcome = self.replicate(replicate, received, live)
+                    self._keep(replicate, *outcome, before + time.monotonic() - began)
                 # it came while the replicate was written down
                 if received and replicate < self.loops - 1:
                     raise Interrupted(received[0], 0)
@@ -376,8 +379,8 @@ def run(
     job: Job, on_evaluation: Callable[[int, Scores], None] | None = None
 ) -> tuple[Run, dict[str, list[float]]]:
     """Runs a job, or, when its record says it is done, reads its result."""
-    going = Run(job, on_evaluation)
-    if going.was_done:
-        going.record.close()
-        return going, going.record.facts["result"]
-    return going, going.go()
+    active_run = Run(job, on_evaluation)
+    if active_run.was_done:
+        active_run.record.close()
+        return active_run, active_run.record.facts["result"]
+    return active_run, active_run.go()

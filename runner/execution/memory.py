@@ -29,13 +29,15 @@ EXHAUSTED = (
 
 def out_of_memory(error: BaseException) -> str | None:
     """Message for an error that reports exhausted memory; None for any other error."""
-    said = str(error)
+    message = str(error)
     if not isinstance(error, MemoryError) and not (
-        isinstance(error, RuntimeError) and any(w in said for w in EXHAUSTED)
+        isinstance(error, RuntimeError) and any(w in message for w in EXHAUSTED)
     ):
         return None
-    asked = re.search(r"[Tt]ried to allocate ([\d.]+ ?\w+)|Unable to allocate ([\d.]+ \w+)", said)
-    size = f" ({asked.group(1) or asked.group(2)} more were asked for)" if asked else ""
+    match = re.search(
+        r"[Tt]ried to allocate ([\d.]+ ?\w+)|Unable to allocate ([\d.]+ \w+)", message
+    )
+    size = f" ({match.group(1) or match.group(2)} more were asked for)" if match else ""
     return (
         f"out of memory{size}: ask for less at once (batch_size, chains, particles, draws that are kept, replicates), or take "
         "a larger machine; what was saved is kept"

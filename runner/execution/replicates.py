@@ -48,7 +48,11 @@ def _recorded_lines(folder: Path, facts: dict[str, Any], replicates: int) -> Lin
     lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates and int(r) != unwritten}
     for line in read_lines(folder):
         lines.get(str(line["replicate"]), []).append(line)
-    return {r: of for r, of in lines.items() if of and of[-1]["phase"] == "final"}
+    return {
+        r: replicate_lines
+        for r, replicate_lines in lines.items()
+        if replicate_lines and replicate_lines[-1]["phase"] == "final"
+    }
 
 
 def take_over(record: Record, job: Job) -> str | None:
@@ -63,19 +67,21 @@ def take_over(record: Record, job: Job) -> str | None:
     """
     if record.state != "pending" or job.settings.fresh or job.is_vectorised:
         return None
-    found = finished_elsewhere(job)
-    if found is None:
+    source = finished_elsewhere(job)
+    if source is None:
         return None
-    folder, facts, recorded = found
+    folder, facts, recorded = source
     _fill(record, folder, facts, recorded)
-    taken = {
+    origin = {
         "run": folder.name,
         "replicates": [int(r) for r in recorded],
         "git": facts["git"].get("sha"),
     }
-    record.save(taken_over=taken)
-    asked = job.settings.replicates
-    number = f"{len(recorded)} of {asked} replicates" if asked > 1 else "its replicate"
+    record.save(taken_over=origin)
+    n_replicates = job.settings.replicates
+    number = (
+        f"{len(recorded)} of {n_replicates} replicates" if n_replicates > 1 else "its replicate"
+    )
     return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
 
 
@@ -85,9 +91,9 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
     added = [line for lines in recorded.values() for line in lines]
     others = [line for line in read_lines(record.folder) if str(line["replicate"]) not in recorded]
     write_lines(record.folder, sorted([*others, *added], key=lambda line: line["replicate"]))
-    kept = facts.get("artefacts", []) if "0" in recorded else record.facts.get("artefacts", [])
+    artefacts = facts.get("artefacts", []) if "0" in recorded else record.facts.get("artefacts", [])
     if "0" in recorded:  # figures and tables are those of the first replicate
-        for name in ("figures", "tables", "references.bib", *kept):
+        for name in ("figures", "tables", "references.bib", *artefacts):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:
         for path in (predictions_of, outcomes_file):
@@ -95,9 +101,9 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
         checks=record.facts.get("checks", {})
-        | {r: of for r, of in facts.get("checks", {}).items() if r in recorded},
+        | {r: checks for r, checks in facts.get("checks", {}).items() if r in recorded},
         seconds=record.facts["seconds"] + sum(lines[-1]["time"] for lines in recorded.values()),
-        artefacts=kept,
+        artefacts=artefacts,
     )
 
 
@@ -110,7 +116,7 @@ def gather(record: Record, job: Job) -> str | None:
         folder = record_of(record.folder, r)
         facts = read(folder) if str(r) not in record.facts["finished"] and folder.is_dir() else None
         recorded = (
-            {k: of for k, of in _recorded_lines(folder, facts, r + 1).items() if k == str(r)}
+            {k: lines for k, lines in _recorded_lines(folder, facts, r + 1).items() if k == str(r)}
             if facts
             else {}
         )

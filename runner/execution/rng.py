@@ -60,13 +60,13 @@ class Streams:
 
     def state(self) -> dict[str, torch.Tensor]:
         """Generator states, for a checkpoint."""
-        own = {name: getattr(self, name).get_state() for name in STREAMS}
+        states = {name: getattr(self, name).get_state() for name in STREAMS}
         others = {
             f"{r}/{name}": at
             for r, streams in self.beside.items()
             for name, at in streams.state().items()
         }
-        return own | others
+        return states | others
 
     def restore(self, state: dict[str, torch.Tensor], step: int = 0) -> bool:
         """The inverse of ``state``.  A generator of another kind of device cannot be gone on with: its stream begins anew,

@@ -13,9 +13,9 @@ class Interrupted(Exception):
 
     def __init__(self, signum: int, step: int | None):
         """``step`` is the one that it goes on from; None: nothing is left to do."""
-        left = f"interrupted at step {step}; the same command goes on from there"
+        message = f"interrupted at step {step}; the same command goes on from there"
         super().__init__(
-            left if step is not None else "interrupted as the run ended; its record is complete"
+            message if step is not None else "interrupted as the run ended; its record is complete"
         )
         self.code = 128 + signum
 

@@ -44,14 +44,14 @@ def main(argv: list[str]) -> int:
         metavar="DIR",
         help="folder to write to (here)",
     )
-    given = parser.parse_args(argv[1:])
-    written = create(given.role, given.name, given.folder)
-    for path in written:
+    args = parser.parse_args(argv[1:])
+    paths = create(args.role, args.name, args.folder)
+    for path in paths:
         print(f"written  {shown_path(path)}")
-    command = COMMANDS[given.role].format(name=given.name)
-    run = f"runner {command}" if given.role == "study" else f"runner --config-dir conf {command}"
+    command = COMMANDS[args.role].format(name=args.name)
+    run = f"runner {command}" if args.role == "study" else f"runner --config-dir conf {command}"
     print(f"run it   PYTHONPATH=. {run}")
-    print(f"test it  python -m pytest test_{given.name}.py")
+    print(f"test it  python -m pytest test_{args.name}.py")
     return 0
 
 
@@ -60,8 +60,8 @@ def _module_elsewhere(name: str, folder: Path) -> str | None:
     path = [place for place in sys.path if Path(place or ".").resolve() != folder.resolve()]
     if name in sys.builtin_module_names:
         return "built in"
-    found = PathFinder.find_spec(name, path)
-    return None if found is None else found.origin or "installed"
+    spec = PathFinder.find_spec(name, path)
+    return None if spec is None else spec.origin or "installed"
 
 
 def create(role: str, name: str, folder: Path) -> list[Path]:
@@ -104,9 +104,9 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
         for kind, target in files.items()
         if f"{role}/{kind}{SUFFIX}" in environment.list_templates()
     }
-    if there := [path for path in templates if path.exists()]:
+    if conflicts := [path for path in templates if path.exists()]:
         raise ConfigError(
-            f"{shown_path(there[0])}: is there already; choose another name, or another folder with --in"
+            f"{shown_path(conflicts[0])}: is there already; choose another name, or another folder with --in"
         )
     for path, template in templates.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,8 +43,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         parts = {"settings": self.settings, "scores": self.scores, "tests": self.tests}
-        shown = [f"{name}\n{frame.to_string()}" for name, frame in parts.items() if len(frame)]
-        return "\n\n".join([*shown, *(f"note: {note}" for note in self.notes)])
+        sections = [f"{name}\n{frame.to_string()}" for name, frame in parts.items() if len(frame)]
+        return "\n\n".join([*sections, *(f"note: {note}" for note in self.notes)])
 
 
 def compare(
@@ -69,18 +69,18 @@ def compare(
     """
     import pandas as pd
 
-    given = [*((None, run) for run in runs), *named.items()]
-    if len(given) < 2:
-        raise ConfigError(f"compare: give two runs or more, not {len(given)}")
-    found: dict[str, Compared] = {}
-    for name, run in given:
+    entries = [*((None, run) for run in runs), *named.items()]
+    if len(entries) < 2:
+        raise ConfigError(f"compare: give two runs or more, not {len(entries)}")
+    by_label: dict[str, Compared] = {}
+    for name, run in entries:
         one = (run if isinstance(run, Result) else load(run, output_dir=output_dir)).compared
         label = one.label if name is None else name
-        if label in found:
+        if label in by_label:
             raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")
-        found[label] = one
-    labels = list(found)
-    those = list(found.values())
+        by_label[label] = one
+    labels = list(by_label)
+    those = list(by_label.values())
 
     def lay_out(rows: list[list[str]]) -> pd.DataFrame:
         return pd.DataFrame(
@@ -90,8 +90,8 @@ def compare(
     return Comparison(
         settings=lay_out(config_rows(those, everything=False)),
         facts=lay_out(fact_rows(those)),
-        scores=_scores(found),
-        tests=pd.DataFrame(list(_tests(found)), columns=list(TESTS)),
+        scores=_scores(by_label),
+        tests=pd.DataFrame(list(_tests(by_label)), columns=list(TESTS)),
         notes=tuple(warnings(those)),
     )
 

@@ -82,10 +82,10 @@ def runs(
 
     settings = list(settings)
     refuse_too_large(filters)
-    wanted = dict(flat(filters))
-    ask_config = [name for name in [*wanted, *settings] if name not in COLUMNS]
+    conditions = dict(flat(filters))
+    ask_config = [name for name in [*conditions, *settings] if name not in COLUMNS]
     rows = []
-    seen = set[str]()
+    config_keys = set[str]()
     for folder in record.runs(Path(output_dir)):
         facts = read_beside(folder)
         if facts is None:
@@ -98,17 +98,17 @@ def runs(
         except ConfigError as error:
             warn(f"left out: {error}", RunnerWarning, stacklevel=2)
             continue
-        seen |= values.keys()
+        config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
-        if all(_is(row.get(name, values.get(name)), value) for name, value in wanted.items()):
+        if all(_is(row.get(name, values.get(name)), value) for name, value in conditions.items()):
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
             )
-    for name in ask_config if seen else ():
-        if name not in seen:
+    for name in ask_config if config_keys else ():
+        if name not in config_keys:
             raise ConfigError(
-                f"runs: {name}: no run has such a setting{nearest(name, [*COLUMNS, *seen])}"
+                f"runs: {name}: no run has such a setting{nearest(name, [*COLUMNS, *config_keys])}"
             )
     frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, *settings])
     return frame.sort_values("started", kind="stable", ignore_index=True)

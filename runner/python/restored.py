@@ -74,21 +74,21 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
     Raises:
         RunFailure: there is no checkpoint, or it is from other code or data.
     """
-    again = "run it with fresh=true to have one"
+    hint = "run it with fresh=true to have one"
     if job.data != facts["data"]:
         raise RunFailure(
             f"{folder}: was on the data {facts['data']}, and {job.data} is what is found now; give data_dir=… "
             "with the files that it had"
         )
-    found, tensors, complaints = checkpoint.load_newest(
+    metadata, tensors, complaints = checkpoint.load_newest(
         folder / "checkpoints", facts["signature"]
     ) or ({}, {}, [])
-    if not found:
-        said = f"none is whole ({complaints[0]})" if complaints else "there is none"
-        if (taken := facts.get("taken_over")) and not complaints:
-            said += f", its replicates were taken over from run {taken['run'][:12]}"
-        raise RunFailure(f"{folder}: no posterior without a checkpoint, and {said}; {again}")
-    rng = Streams(job.settings.seed, found["replicate"], torch.device(job.settings.device))
+    if not metadata:
+        reason = f"none is whole ({complaints[0]})" if complaints else "there is none"
+        if (source := facts.get("taken_over")) and not complaints:
+            reason += f", its replicates were taken over from run {source['run'][:12]}"
+        raise RunFailure(f"{folder}: no posterior without a checkpoint, and {reason}; {hint}")
+    rng = Streams(job.settings.seed, metadata["replicate"], torch.device(job.settings.device))
     vectorised = facts.get("vectorised", job.is_vectorised)
     try:
         problem = load_problem(job, rng, job.settings.replicates if vectorised else 1)
@@ -97,12 +97,12 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
     except Misfit as error:
         raise ConfigError(str(error)) from None
     try:
-        state, streams = checkpoint.restore(found, tensors, fresh, rng.device)
-        rng.restore(streams, found["step"])
+        state, streams = checkpoint.restore(metadata, tensors, fresh, rng.device)
+        rng.restore(streams, metadata["step"])
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise RunFailure(
-            f"{folder}: its checkpoint does not fit the state that the code of today has ({error!r:.200}); {again}"
+            f"{folder}: its checkpoint does not fit the state that the code of today has ({error!r:.200}); {hint}"
         ) from error
     return Restored(
-        problem, model, job.method.posterior(state), rng, found["replicate"], found["step"]
+        problem, model, job.method.posterior(state), rng, metadata["replicate"], metadata["step"]
     )

@@ -51,8 +51,10 @@ class Result:
         headline = ", ".join(
             f"{name} {score}" for name, score in self.scores.items() if "/" not in name
         )
-        at = "" if self.compared.step is None else f" at step {self.compared.step}"
-        return f"<{self.experiment}/{self.id[:8]} {self.state}{at}: {headline or 'no score yet'}>"
+        suffix = "" if self.compared.step is None else f" at step {self.compared.step}"
+        return (
+            f"<{self.experiment}/{self.id[:8]} {self.state}{suffix}: {headline or 'no score yet'}>"
+        )
 
     @property
     def id(self) -> str:
@@ -174,13 +176,15 @@ class Result:
                 f"a {type(posterior).__name__}"
             )
         like = problem.test.x
-        given = x if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
-        if given.ndim != 2 or given.shape[1] != problem.n_inputs:
+        inputs = x if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
+        if inputs.ndim != 2 or inputs.shape[1] != problem.n_inputs:
             raise ConfigError(
-                f"predict: x is {tuple(given.shape)}, and {self.experiment} has rows of {problem.n_inputs}"
+                f"predict: x is {tuple(inputs.shape)}, and {self.experiment} has rows of {problem.n_inputs}"
             )
         with torch.no_grad():
-            return problem.predictive_at(posterior, given if given is like else given.to(like), rng)
+            return problem.predictive_at(
+                posterior, inputs if inputs is like else inputs.to(like), rng
+            )
 
     def inference_data(self) -> DataTree:
         """ArviZ's InferenceData: of the groups posterior, sample_stats, log_likelihood, observed_data and posterior_predictive

@@ -45,11 +45,11 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
     words = _words(experiment, overrides, keys)
     with console.quietly(), conf_folders.of_this_command():
         resolved = _compose(words)
-        found = find_done(resolved)
-        if found is not None:
-            _say(found[0].notes)
-            console.announce_trouble(made_sure(found[0].settings, found[0].folder))
-            return result_of(found[0].folder, was_done=True)
+        previous = find_done(resolved)
+        if previous is not None:
+            _say(previous[0].notes)
+            console.announce_trouble(made_sure(previous[0].settings, previous[0].folder))
+            return result_of(previous[0].folder, was_done=True)
         with _threads():
             return _run_resolved(resolved, words)
 
@@ -64,8 +64,8 @@ def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, A
         raise ConfigError(
             f"run: {experiment!r} is no experiment's name; give that first (None: composed by hand), then overrides"
         )
-    chosen = [] if experiment is None else [f"+experiment={experiment}"]
-    words = [*chosen, *overrides, *words_of(keys)]
+    prefix = [] if experiment is None else [f"+experiment={experiment}"]
+    words = [*prefix, *overrides, *words_of(keys)]
     for word in words:
         if not isinstance(word, str):
             raise ConfigError(
@@ -103,7 +103,7 @@ def _compose(words: list[str]) -> Resolved:
         try:
             cfg = compose_in_full(argv)
             HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-            given = without_hydra(cfg)
+            config_parts = without_hydra(cfg)
         except (HydraException, OmegaConfBaseException, ValueError) as error:
             if type(error) is ValueError and "Config group override" not in str(error):
                 raise
@@ -112,7 +112,7 @@ def _compose(words: list[str]) -> Resolved:
                     f"{swept[0]}: several values are a sweep; call run once for each"
                 ) from None
             raise ConfigError(explain(error, argv)) from None
-        return resolve(*given, explicit_keys(argv))
+        return resolve(*config_parts, explicit_keys(argv))
 
 
 def _run_resolved(resolved: Resolved, words: list[str]) -> Result:
@@ -129,15 +129,15 @@ def _run_resolved(resolved: Resolved, words: list[str]) -> Result:
         job = build(resolved)
         folder = job.folder
         _say(job.notes)
-        going = Run(job, command=words)
-        if going.was_done:
-            going.record.close()
+        execution = Run(job, command=words)
+        if execution.was_done:
+            execution.record.close()
             console.announce_trouble(made_sure(job.settings, folder))
         else:
-            going.go(signals=False)
-            console.announce_trouble(going.handover)
-            _say(going.announcements.left_out)
-        return result_of(folder, was_done=going.was_done)
+            execution.go(signals=False)
+            console.announce_trouble(execution.handover)
+            _say(execution.announcements.left_out)
+        return result_of(folder, was_done=execution.was_done)
     except DataUnavailable as error:
         raise ConfigError(str(error)) from None
     except NumericalTrouble as error:

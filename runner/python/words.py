@@ -44,11 +44,11 @@ def refuse_too_large(keys: Mapping[str, object]) -> None:
 def chosen_names(keys: Mapping[str, object]) -> dict[str, str]:
     """The component of each role that the keywords name."""
     named = {role: keys.get(role) for role in CHOSEN}
-    found = {
+    names = {
         role: value.get("name") if isinstance(value, Mapping) else value
         for role, value in named.items()
     }
-    return {role: name for role, name in found.items() if isinstance(name, str)}
+    return {role: name for role, name in names.items() if isinstance(name, str)}
 
 
 def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
@@ -91,8 +91,8 @@ def flat(
         if not isinstance(key, str):
             raise ConfigError(f"{above}{key}: a key is a word, not {type(key).__name__}")
         path = f"{above}{key}"
-        whole = chosen is not None and isinstance(value, Mapping) and is_one_value(path, chosen)
-        if isinstance(value, Mapping) and value and not whole:
+        is_leaf = chosen is not None and isinstance(value, Mapping) and is_one_value(path, chosen)
+        if isinstance(value, Mapping) and value and not is_leaf:
             if "name" in value:
                 yield path, value["name"]
             yield from flat({k: v for k, v in value.items() if k != "name"}, chosen, f"{path}.")

@@ -32,8 +32,8 @@ def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
     With ``inside``, the folders in it are searched too.
     """
     for path in (*folder.glob(".*"), *(folder.glob("*/.*") if inside else ())):
-        found = re.fullmatch(r"\..+\.(\d+)", path.name)
-        if found and left_behind(int(found[1])):
+        match = re.fullmatch(r"\..+\.(\d+)", path.name)
+        if match and left_behind(int(match[1])):
             yield path
 
 

@@ -26,18 +26,18 @@ def combine_checks(facts: dict[str, Any], about: str | None = None) -> list[Kept
     ``about`` restricts them to the checks of the run, or of the attack.
     """
     replicates = list((facts.get("checks") or {}).values())
-    found: dict[tuple[str, str], list[Kept]] = {}
+    groups: dict[tuple[str, str], list[Kept]] = {}
     for check in (
         check for checks in replicates for check in checks if about in (None, check["about"])
     ):
-        found.setdefault((check["about"], check["check"]), []).append(check)
+        groups.setdefault((check["about"], check["check"]), []).append(check)
     out = []
-    for same in found.values():
+    for same in groups.values():
         failed = [check for check in same if check["passed"] is False]
-        shown = dict(failed[0] if failed else same[0])
+        summary = dict(failed[0] if failed else same[0])
         if failed and len(replicates) > 1:
-            shown["detail"] += f", in {len(failed)} of {len(replicates)} replicates"
-        out.append(shown)
+            summary["detail"] += f", in {len(failed)} of {len(replicates)} replicates"
+        out.append(summary)
     return out
 
 
@@ -52,8 +52,8 @@ def _failed_checks(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def tally(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many passed, failed or were not checked."""
-    if lost := len(_failed_checks(rows)):
-        return f"{lost} of {len(rows)} failed"
+    if n_failed := len(_failed_checks(rows)):
+        return f"{n_failed} of {len(rows)} failed"
     unknown = sum(check["passed"] is None for check in rows)
     return (
         f"{len(rows) - unknown} passed, {unknown} not checked"

@@ -42,9 +42,9 @@ class BibEntry:
                 first if len(names) == 1 else rf"{', '.join(names[:-1])},? (?:and|&) {names[-1]}"
             )
         # Not the last of other authors ("Titsias and Ruiz" is no work of Ruiz alone); "4 and Titsias" begins a citation.
-        alone = r"(?<![^\W\d_] and )(?<![^\W\d_] & )"
+        lookbehind = r"(?<![^\W\d_] and )(?<![^\W\d_] & )"
         return re.compile(
-            rf"{alone}(?<![\w-])(?:{'|'.join(forms)}),? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)"
+            rf"{lookbehind}(?<![\w-])(?:{'|'.join(forms)}),? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)"
         )
 
 
@@ -63,14 +63,14 @@ def _names(authors: str) -> tuple[str, ...]:
 @cache
 def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
     """Every entry of a BibTeX file."""
-    found = []
+    bib_entries = []
     for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
         key = re.match(r"@\w+\{([^,]+),", body.strip())
         fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?\s*$", body, re.MULTILINE))
         if key:
             names = _names(fields["author"]) if "author" in fields else ()
-            found.append(BibEntry(key[1], body.strip(), names, fields.get("year", "")))
-    return tuple(found)
+            bib_entries.append(BibEntry(key[1], body.strip(), names, fields.get("year", "")))
+    return tuple(bib_entries)
 
 
 def cited_entries(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:

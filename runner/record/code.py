@@ -66,21 +66,21 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
 @cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the relevant packages, if installed."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            by_package[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return by_package
 
 
 def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:
     """Identity of the code in checkpoints and records; older records hold the diff itself."""
-    known: dict[str, Any] = {k: git[k] for k in ("sha", "diff_sha256") if k in git}
-    if git.get("diff") and "diff_sha256" not in known:
-        known["diff_sha256"] = _hash(git["diff"])
-    return {**known, "versions": packages}
+    git_state: dict[str, Any] = {k: git[k] for k in ("sha", "diff_sha256") if k in git}
+    if git.get("diff") and "diff_sha256" not in git_state:
+        git_state["diff_sha256"] = _hash(git["diff"])
+    return {**git_state, "versions": packages}
 
 
 def has_changes(git: dict[str, Any]) -> bool:

@@ -75,16 +75,16 @@ def load(folder: Path) -> Compared:
     Raises:
         ConfigError: its run.json or config.yaml is damaged; an ``UnreadableRecordError``: this user may not read them.
     """
-    again = "; give the run's own command again"
+    hint = "; give the run's own command again"
     try:
         facts = load_facts(folder)
         config = read_config(folder)
     except PermissionError as error:
         raise UnreadableRecordError(folder, error) from None
     except ConfigError as error:
-        raise ConfigError(f"{error}{again}") from None
+        raise ConfigError(f"{error}{hint}") from None
     if facts is None:
-        raise ConfigError(f"{folder}: its run.json is damaged{again}")
+        raise ConfigError(f"{folder}: its run.json is damaged{hint}")
     result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
     return Compared(folder, facts, flat(config), result, step)
 
@@ -117,7 +117,7 @@ ALWAYS = ("state", "data", "took")
 
 def fact_rows(runs: list[Compared]) -> list[Row]:
     """State, data and duration, and the other facts that differ."""
-    table = {name: [of(run.facts) for run in runs] for name, of in FACTS.items()}
+    table = {name: [getter(run.facts) for run in runs] for name, getter in FACTS.items()}
     versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
     table |= {
         p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions
@@ -162,14 +162,18 @@ def difference(a: list[float], b: list[float], paired: bool) -> str:
         mean, se = mean_se([y - x for x, y in zip(a, b, strict=True)])
         return f"{_number(mean)} ± {_number(se)} (paired)"
     (mean_a, se_a), (mean_b, se_b) = mean_se(a), mean_se(b)
-    shown = _number(mean_b - mean_a)
-    return shown if len(a) == 1 or len(b) == 1 else f"{shown} ± {_number(math.hypot(se_a, se_b))}"
+    text = _number(mean_b - mean_a)
+    return text if len(a) == 1 or len(b) == 1 else f"{text} ± {_number(math.hypot(se_a, se_b))}"
 
 
 def rows_test(a: Compared, b: Compared, metric: str) -> McNemar | None:
     """McNemar's test over test labels of two runs of one replicate each that are paired; None: they do not keep them."""
-    alone = all(len(run.result.get(metric) or ()) == 1 for run in (a, b))
-    return compare_outcomes(a.folder, b.folder, metric) if alone and are_paired(a, b) else None
+    is_unreplicated = all(len(run.result.get(metric) or ()) == 1 for run in (a, b))
+    return (
+        compare_outcomes(a.folder, b.folder, metric)
+        if is_unreplicated and are_paired(a, b)
+        else None
+    )
 
 
 def metrics_of(runs: Iterable[Compared]) -> list[str]:
@@ -225,22 +229,24 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
 
 def warnings(runs: list[Compared]) -> list[str]:
     """Warnings that the results are not directly comparable."""
-    said = []
+    messages = []
     data = list(dict.fromkeys(run.facts["data"] for run in runs))
     if len(data) > 1:
-        said.append(f"different data ({', '.join(data)}): the results do not compare")
+        messages.append(f"different data ({', '.join(data)}): the results do not compare")
     if len({bool(run.facts.get("smoke")) for run in runs}) > 1:
-        said.append("some are smoke runs (tiny data, few steps): the results do not compare")
+        messages.append("some are smoke runs (tiny data, few steps): the results do not compare")
     for run in runs:
         if names := failed_checks(run.facts):
-            said.append(
+            messages.append(
                 f"{run.label} failed checks ({'; '.join(names)}): its results are not to be trusted as they are"
             )
         if run.facts["state"] != "done":
-            shown = "shown is its result" if run.result else "it has no evaluation yet"
-            shown = shown if run.step is None else f"shown is its evaluation at step {run.step}"
-            said.append(f"{run.label} is {run.facts['state']}: {shown}")
-    return said
+            description = "shown is its result" if run.result else "it has no evaluation yet"
+            description = (
+                description if run.step is None else f"shown is its evaluation at step {run.step}"
+            )
+            messages.append(f"{run.label} is {run.facts['state']}: {description}")
+    return messages
 
 
 def main(argv: list[str]) -> int:
@@ -267,12 +273,12 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="show every key of the configurations, not the differences",
     )
-    given = parser.parse_args(argv[1:])
-    if len(given.run) < 2:
-        raise ConfigError(f"compare: give two runs or more, not {len(given.run)}")
-    runs = _readable(given.run, Path(given.output_dir))
+    arguments = parser.parse_args(argv[1:])
+    if len(arguments.run) < 2:
+        raise ConfigError(f"compare: give two runs or more, not {len(arguments.run)}")
+    runs = _readable(arguments.run, Path(arguments.output_dir))
     labels = [run.label for run in runs]
-    config = config_rows(runs, given.all)
+    config = config_rows(runs, arguments.all)
     _section("run", "", labels, fact_rows(runs))
     _section("config", "no difference" if not config else "", labels, config)
     results = result_rows(runs)

@@ -59,7 +59,9 @@ def _is_valid(facts: Any) -> bool:
     """
     if facts["state"] not in get_args(RunState):
         return False
-    if not all(isinstance(facts[key], of) for key, of in (HOLDS | SINCE).items() if key in facts):
+    if not all(
+        isinstance(facts[key], kind) for key, kind in (HOLDS | SINCE).items() if key in facts
+    ):
         return False
     if not all(
         check.keys() >= CHECK for checks in (facts.get("checks") or {}).values() for check in checks
@@ -78,8 +80,8 @@ class UnreadableRecordError(ConfigError):
     """A record that this user may not read."""
 
     def __init__(self, path: Path, error: OSError):
-        who = "ask its owner for chmod -R u+rwX,g+rX, or give another --output-dir"
-        super().__init__(f"{shown_path(path)}: cannot be read ({error.strerror or error}); {who}")
+        hint = "ask its owner for chmod -R u+rwX,g+rX, or give another --output-dir"
+        super().__init__(f"{shown_path(path)}: cannot be read ({error.strerror or error}); {hint}")
 
 
 def tell_unreadable(path: Path, error: OSError) -> None:

@@ -90,8 +90,8 @@ def holder(path: Path) -> tuple[Holder, float] | None:
         PermissionError: this user may not read it."""
     try:
         with open_plain(path) as file:
-            found = Holder(**json.load(file))
-            return found, os.fstat(file.fileno()).st_mtime
+            owner = Holder(**json.load(file))
+            return owner, os.fstat(file.fileno()).st_mtime
     except PermissionError:
         raise
     except (OSError, ValueError, TypeError):  # ValueError: JSON, and a text in no encoding
@@ -126,10 +126,10 @@ def _void(path: Path, of: Holder, touched: float) -> bool:
 def is_leased(path: Path) -> bool:
     """True if some process works in a run's folder, as far as can be known now."""
     try:
-        found = holder(path)
+        lease = holder(path)
     except PermissionError:
         return False
-    return found is not None and not _void(path, *found)
+    return lease is not None and not _void(path, *lease)
 
 
 class Lease:
@@ -162,12 +162,12 @@ class Lease:
             LeaseLost: the lease is no longer ours.
         """
         self._seen = time.time()
-        found = holder(self.path)
-        if self._done.is_set() or (found is not None and found[0].token == self.mine.token):
+        lease = holder(self.path)
+        if self._done.is_set() or (lease is not None and lease[0].token == self.mine.token):
             return
-        who = f"{found[0].words} has taken the run over" if found else f"{self.path} is gone"
+        reason = f"{lease[0].words} has taken the run over" if lease else f"{self.path} is gone"
         raise LeaseLost(
-            f"lease lost: {who}, after this process had been silent for {STALE:.0f} s; it writes nothing more"
+            f"lease lost: {reason}, after this process had been silent for {STALE:.0f} s; it writes nothing more"
         )
 
     def close(self) -> None:
@@ -177,8 +177,8 @@ class Lease:
 
 def _beat(path: Path, mine: Holder, done: threading.Event) -> None:
     while not done.wait(BEAT):
-        found = holder(path)
-        if found is not None and found[0].token != mine.token:
+        lease = holder(path)
+        if lease is not None and lease[0].token != mine.token:
             return
         with suppress(OSError):  # a server that is away for a moment
             os.utime(path)  # no time given: the server's own
@@ -189,21 +189,21 @@ def _give_back(path: Path, mine: Holder, done: threading.Event, owner: int) -> N
         return
     done.set()
     _live.discard(mine.token)
-    found = holder(path)
-    if found is not None and found[0].token == mine.token:
+    lease = holder(path)
+    if lease is not None and lease[0].token == mine.token:
         with suppress(OSError):
             path.unlink()
 
 
 def _create_lease(path: Path, mine: Holder) -> bool:
     """Create a lease if there is no lease; False if another process was first."""
-    own = path.with_name(f"{path.name}.{mine.token}")
+    temp_path = path.with_name(f"{path.name}.{mine.token}")
     try:
-        own.write_text(json.dumps(asdict(mine)), encoding="utf-8")
+        temp_path.write_text(json.dumps(asdict(mine)), encoding="utf-8")
         try:
-            os.link(own, path)
+            os.link(temp_path, path)
         except FileExistsError:
-            return own.stat().st_nlink == 2  # NFS: made, and the server's answer was lost
+            return temp_path.stat().st_nlink == 2  # NFS: made, and the server's answer was lost
         except OSError:  # a file system without links: its first writer is the one who made it
             try:
                 with path.open("x", encoding="utf-8") as file:
@@ -212,7 +212,7 @@ def _create_lease(path: Path, mine: Holder) -> bool:
                 return False
         return True
     finally:
-        own.unlink(missing_ok=True)
+        temp_path.unlink(missing_ok=True)
 
 
 def _replace_lease(path: Path, old: str, mine: Holder) -> bool:
@@ -221,17 +221,19 @@ def _replace_lease(path: Path, old: str, mine: Holder) -> bool:
     Whoever makes ``.lock.<old>.claim`` may replace it, if it is still there then."""
     claim = path.with_name(f"{path.name}.{old}.claim")
     if not _create_lease(claim, mine):
-        left = holder(claim)
-        if left is None or _void(claim, *left):  # its maker was killed between two operations
+        claim_lease = holder(claim)
+        if claim_lease is None or _void(
+            claim, *claim_lease
+        ):  # its maker was killed between two operations
             claim.unlink(missing_ok=True)
         return False
     try:
-        found = holder(path)
-        if (found[0].token if found else "") != old:
+        lease = holder(path)
+        if (lease[0].token if lease else "") != old:
             return False
-        own = path.with_name(f"{path.name}.{mine.token}")
-        own.write_text(json.dumps(asdict(mine)), encoding="utf-8")
-        own.replace(path)
+        temp_path = path.with_name(f"{path.name}.{mine.token}")
+        temp_path.write_text(json.dumps(asdict(mine)), encoding="utf-8")
+        temp_path.replace(path)
         return True
     finally:
         claim.unlink(missing_ok=True)
@@ -263,29 +265,35 @@ def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
     folder = path.parent
     first: dict[str, float] = {}  # token -> when it had been touched, as we saw it first
     while True:
-        found = holder(path)
-        if found is None:
+        lease = holder(path)
+        if lease is None:
             if _create_lease(path, mine) or (
                 path.exists() and holder(path) is None and _replace_lease(path, "", mine)
             ):
                 break
-        elif _void(path, *found):
-            if _replace_lease(path, found[0].token, mine):
+        elif _void(path, *lease):
+            if _replace_lease(path, lease[0].token, mine):
                 break
         else:
-            of, touched = found
-            if (of.place and of.place == place()) or first.get(of.token, touched) != touched:
+            owner, touched = lease
+            if (owner.place and owner.place == place()) or first.get(
+                owner.token, touched
+            ) != touched:
                 raise ConfigError(
-                    f"run {signature} is already going ({of.words}); wait for it, or change seed="
+                    f"run {signature} is already going ({owner.words}); wait for it, or change seed="
                 )
-            if of.token not in first:
-                console.out.print(f"note     {of.words} may still run it: looking whether it does")
-            first[of.token] = touched
+            if owner.token not in first:
+                console.out.print(
+                    f"note     {owner.words} may still run it: looking whether it does"
+                )
+            first[owner.token] = touched
             time.sleep(LOOK)
             continue
         time.sleep(PAUSE)
-    for left in folder.glob(f"{NAME}.*"):  # of processes that were killed between two operations
+    for stale_path in folder.glob(
+        f"{NAME}.*"
+    ):  # of processes that were killed between two operations
         with suppress(OSError):
-            if clock(folder) - left.stat().st_mtime > STALE:
-                left.unlink()
+            if clock(folder) - stale_path.stat().st_mtime > STALE:
+                stale_path.unlink()
     return Lease(path, mine)

@@ -30,10 +30,10 @@ def _parse_line(text: bytes) -> Line | None:
         line = json.loads(text)
     except ValueError:
         return None
-    whole = isinstance(line, dict) and all(
-        isinstance(line.get(key), of) for key, of in HOLDS.items()
+    is_complete = isinstance(line, dict) and all(
+        isinstance(line.get(key), kind) for key, kind in HOLDS.items()
     )
-    return line if whole else None
+    return line if is_complete else None
 
 
 def read_lines(folder: Path) -> list[Line]:
@@ -139,10 +139,10 @@ class Lines:
             )
 
         def is_kept(line: Line) -> bool:
-            own = (
+            is_current = (
                 line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
             )
-            return own or line["replicate"] in finished
+            return is_current or line["replicate"] in finished
 
         before = read_plain(path)
         parsed = [_parse_line(text) for text in before.split(b"\n")]

@@ -43,9 +43,9 @@ def try_lock(path: Path) -> IO[str] | None:
 
 def grabbed_soon(path: Path) -> IO[str] | None:
     """``try_lock``, tried again for a moment: whoever holds the lock may only be looking whether it is held."""
-    for left in reversed(range(TRIES)):
+    for tries_left in reversed(range(TRIES)):
         if (file := try_lock(path)) is not None:
             return file
-        if left:
+        if tries_left:
             time.sleep(PAUSE)
     return None

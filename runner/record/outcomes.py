@@ -54,11 +54,11 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
     import numpy as np
 
     try:
-        kept = json.loads(read_plain(outcomes_file(folder, replicate)))
-        labels = int(kept["labels"])
+        content = json.loads(read_plain(outcomes_file(folder, replicate)))
+        labels = int(content["labels"])
         packed = {
             str(name): np.frombuffer(bytes.fromhex(bits), np.uint8)
-            for name, bits in kept["right"].items()
+            for name, bits in content["right"].items()
         }
         return {
             name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()

@@ -191,15 +191,20 @@ class Record:
 
     def _find(self, job: Job) -> None:
         """Set the facts of an earlier run here, unchanged or rebuilt; otherwise of a new run."""
-        found = load_facts(self.folder)
-        whole = complete(found, job.signature)
-        if found is not None and whole and not job.settings.fresh and not found.get("clearing"):
-            self.facts = found
+        old_facts = load_facts(self.folder)
+        is_complete = complete(old_facts, job.signature)
+        if (
+            old_facts is not None
+            and is_complete
+            and not job.settings.fresh
+            and not old_facts.get("clearing")
+        ):
+            self.facts = old_facts
             return
         self.facts = _initial_facts(job)
         if not traces(self.folder):
             return
-        if job.settings.fresh or (found is not None and whole):
+        if job.settings.fresh or (old_facts is not None and is_complete):
             # whoever is stopped in here does not leave half of what was before to be believed
             self.save(clearing=True)
             for name in ("checkpoints", PARTS):
@@ -208,12 +213,12 @@ class Record:
                 (self.folder / name).unlink(missing_ok=True)
             del self.facts["clearing"]
             return
-        lost = self.folder / facts.NAME
-        if there := lost.exists():
-            lost.replace(lost.with_name(f"{facts.NAME}.damaged"))
+        facts_path = self.folder / facts.NAME
+        if is_damaged := facts_path.exists():
+            facts_path.replace(facts_path.with_name(f"{facts.NAME}.damaged"))
         self.facts |= rebuilt(self.folder, job.is_vectorised)
         self.note = (
-            f"run.json of {job.signature} {'was damaged and is kept as run.json.damaged' if there else 'was missing'}; "
+            f"run.json of {job.signature} {'was damaged and is kept as run.json.damaged' if is_damaged else 'was missing'}; "
             "it is rebuilt from the recorded lines and the checkpoints"
         )
 

@@ -70,7 +70,7 @@ def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
         views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
         first = row.published_label != previous
-        own = differs.get(row.name, "")
+        changes = differs.get(row.name, "")
         rows.append(
             {
                 "name": row.name,
@@ -79,7 +79,7 @@ def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
                 "cells": views,
                 "first": first,
                 "compared": compared,
-                "differs": own,
+                "differs": changes,
             }
         )
         previous = row.published_label
@@ -147,7 +147,7 @@ def provenance(
     """
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
-    done = [run["facts"] for run in runs if run["facts"]]
+    records = [run["facts"] for run in runs if run["facts"]]
 
     def each(values: Any) -> str:
         return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
@@ -155,18 +155,18 @@ def provenance(
     states: dict[str, int] = {}
     for run in runs:
         states[run["state"]] = states.get(run["state"], 0) + 1
-    hours = sum(f.get("seconds") or 0 for f in done) / 3600
+    hours = sum(f.get("seconds") or 0 for f in records) / 3600
     shas = (
         f["git"].get("sha", "")[:10]
         + (" with uncommitted changes" if has_changes(f["git"]) else "")
-        for f in done
+        for f in records
     )
     versions = (
-        {k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done
+        {k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in records
     )
     return [
-        ("data", each(f["data"] for f in done)),
-        ("replicates", describe_replicates(study, [f["replicates"] for f in done])),
+        ("data", each(f["data"] for f in records)),
+        ("replicates", describe_replicates(study, [f["replicates"] for f in records])),
         (
             "runs",
             ", ".join(f"{n} {state}" for state, n in states.items())
@@ -177,13 +177,15 @@ def provenance(
         ("code", each(shas)),
         (
             "versions",
-            each("  ".join(f"{k} {v}" for k, v in found.items() if v) for found in versions),
+            each(
+                "  ".join(f"{k} {v}" for k, v in by_package.items() if v) for by_package in versions
+            ),
         ),
         (
             "machine",
-            each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in done),
+            each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in records),
         ),
-        ("threads of a run", each(f.get("threads") for f in done)),
+        ("threads of a run", each(f.get("threads") for f in records)),
         *((key if key.startswith(EARLIER) else f"{EARLIER}{key}", value) for key, value in kept),
     ]
 
@@ -194,16 +196,18 @@ def notes(
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
         return kept.notes
-    said = [f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(DOUBTED)]
+    messages = [f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(DOUBTED)]
     if any(run["facts"].get("smoke") for run in runs):
-        said.append("Smoke runs are among these: tiny data, few steps. No number here is a result.")
+        messages.append(
+            "Smoke runs are among these: tiny data, few steps. No number here is a result."
+        )
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
-        said.append(
+        messages.append(
             f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here."
         )
     elif snapshot is None:
-        said.append("Nothing has been run yet: the published numbers stand alone.")
+        messages.append("Nothing has been run yet: the published numbers stand alone.")
     apart: dict[tuple[str, str], list[str]] = {}
     for laid in tables:
         other = [d for d in laid.data if laid.published and not laid.published.is_on(d)]
@@ -212,21 +216,21 @@ def notes(
                 laid.published.where.split(",")[0]
             )
     for (ours, theirs), where in apart.items():
-        said.append(
+        messages.append(
             f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
             "other and not compared."
         )
-    doubted = [lost for run in runs if (lost := failed_checks(run["facts"]))]
+    doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
     if doubted:
         counts = Counter(name for lost in doubted for name in lost)
         names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
-        said.append(
+        messages.append(
             f"{DOUBTED} {len(doubted)} of {len(runs)} runs failed checks of their own, by which their numbers are not to be "
             f"trusted as they are: {names}."
         )
     bad = [run for run in runs if run["state"] in ("failed", "diverged", "refused")]
     if bad:
-        said.append(
+        messages.append(
             f"{len(bad)} of {len(runs)} runs failed, diverged or could not be composed; the list below says why."
         )
-    return said
+    return messages

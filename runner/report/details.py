@@ -36,7 +36,7 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
         shared = {key: value for key, value in shared.items() if config.get(key) == value}
     places = [snapshot.folder(run) if snapshot and run.signature else None for run in runs]
     pictures = [pictures_of(place) if place else [] for place in places]
-    embed = sum(picture.stat().st_size for found in pictures for picture in found) <= INSIDE
+    embed = sum(picture.stat().st_size for images in pictures for picture in images) <= INSIDE
     index = {place: i for i, place in enumerate(places) if place}
     cells = [
         {
@@ -56,20 +56,20 @@ def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict
         for row, line in laid.rows
         for cell in line
     ]
-    said = [
+    run_entries = [
         _run(
             run,
             (snapshot.facts(run) if snapshot else None) or {},
             config,
             shared,
             place,
-            found,
+            images,
             folder,
             embed,
         )
-        for run, config, place, found in zip(runs, configs, places, pictures, strict=True)
+        for run, config, place, images in zip(runs, configs, places, pictures, strict=True)
     ]
-    return {"cells": cells, "runs": said, "shared": shared}
+    return {"cells": cells, "runs": run_entries, "shared": shared}
 
 
 def _sorted_values(values: dict[tuple[int, int], float]) -> list[float | None]:

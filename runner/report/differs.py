@@ -29,8 +29,8 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
     theirs = {
         _cell(run): flat(run.config) for run in snapshot.runs if run.row == base and not run.refused
     }
-    found: dict[str, dict[str, dict[str, None]]] = {}
-    own: dict[str, set[str]] = {}
+    changes: dict[str, dict[str, dict[str, None]]] = {}
+    extra_keys: dict[str, set[str]] = {}
     for run in snapshot.runs:
         other = theirs.get(_cell(run))
         if run.row == base or run.refused or other is None:
@@ -38,21 +38,21 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
         config = flat(run.config)
         for key, value in config.items():
             if key not in other:
-                own.setdefault(run.row, set()).add(key)
+                extra_keys.setdefault(run.row, set()).add(key)
             elif other[key] != value:
-                found.setdefault(run.row, {}).setdefault(key, {})[value] = None
-    told = {}
+                changes.setdefault(run.row, {}).setdefault(key, {})[value] = None
+    descriptions = {}
     for row in dict.fromkeys(run.row for run in snapshot.runs if run.row != base):
         # stable: else as they are written
-        keys = sorted(found.get(row, {}), key=lambda key: not key.endswith(".name"))
-        said = [f"{key}={'|'.join(found[row][key])}" for key in keys[:MOST]]
+        keys = sorted(changes.get(row, {}), key=lambda key: not key.endswith(".name"))
+        parts = [f"{key}={'|'.join(changes[row][key])}" for key in keys[:MOST]]
         if len(keys) > MOST:
-            said.append(f"and {len(keys) - MOST} more")
-        if row in own:
-            said.append(f"{len(own[row])} settings that {base} has not")
-        if said:
-            told[row] = ", ".join(said)
-    return told
+            parts.append(f"and {len(keys) - MOST} more")
+        if row in extra_keys:
+            parts.append(f"{len(extra_keys[row])} settings that {base} has not")
+        if parts:
+            descriptions[row] = ", ".join(parts)
+    return descriptions
 
 
 def _cell(run: FrozenRun) -> tuple[tuple[str, str], ...]:

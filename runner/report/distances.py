@@ -45,7 +45,7 @@ def distances(
         (r for r in snapshot.runs if r.row == snapshot.study.gold and r.cell == run.cell), None
     )
     finished = (snapshot.facts(gold) or {}).get("finished", {}) if gold else {}
-    found: dict[tuple[int, int], float] = {}
+    by_replicate: dict[tuple[int, int], float] = {}
     for replicate in facts.get("finished", {}).keys() & finished.keys():
         ours, theirs = (
             _draws_by_parameter(snapshot.folder(r), int(replicate))
@@ -54,5 +54,5 @@ def distances(
         )
         if ours and theirs and np.array_equal(ours["label"], theirs["label"]):
             values = predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
-            found[facts["seed"], int(replicate)] = values[metric]
-    return dict(sorted(found.items()))
+            by_replicate[facts["seed"], int(replicate)] = values[metric]
+    return dict(sorted(by_replicate.items()))

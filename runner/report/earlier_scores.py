@@ -42,7 +42,7 @@ def read_earlier(paths: list[Path], study: StudyDefinition) -> EarlierScores:
     """
     tables = {spec.name: study.columns(spec) for spec in study.tables}
     rows = [row.name for row in study.rows]
-    found: EarlierScores = {}
+    cells: EarlierScores = {}
     for path in paths:
         for number, line in _lines(path):
             where = f"--with {path}, line {number}"
@@ -67,13 +67,13 @@ def read_earlier(paths: list[Path], study: StudyDefinition) -> EarlierScores:
                 raise ConfigError(
                     f"{where}: seed, replicate and score have to be numbers"
                 ) from None
-            cell = found.setdefault((table, row, column), EarlierCell(line["data"]))
+            cell = cells.setdefault((table, row, column), EarlierCell(line["data"]))
             if cell.data != line["data"]:
                 raise ConfigError(
                     f"{where}: data {line['data']}, other lines of this cell have {cell.data}"
                 )
             cell.values[key] = score
-    return found
+    return cells
 
 
 def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:

@@ -81,13 +81,13 @@ class Kept:
 
     def pictures(self) -> dict[str, tuple[str, Path]]:
         """Figures next to the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
-        found = {}
+        by_stem = {}
         for path in self.beside:
             for stem, caption in self.origin.figures.items():
                 picture = path.with_name(path.name.removesuffix("replicates.csv") + f"{stem}.png")
                 if picture.is_file():
-                    found[stem] = (caption, picture)
-        return found
+                    by_stem[stem] = (caption, picture)
+        return by_stem
 
 
 def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
@@ -109,10 +109,10 @@ def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
         "study": "",
     }
     for origin in (read_origin(path) for path in map(path_of, scores) if path.is_file()):
-        for of in origin.cells:
-            cell = earlier.setdefault((of.table, of.row, of.column), EarlierCell(""))
-            cell.doubted = of.doubted
-            cell.why = of.why
+        for entry in origin.cells:
+            cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
+            cell.doubted = entry.doubted
+            cell.why = entry.why
         merged["provenance"] += [
             line for line in origin.provenance if line not in merged["provenance"]
         ]

@@ -85,11 +85,11 @@ def latex(text: str) -> str:
 
 def _entry(cell: Cell, laid: Laid) -> str:
     """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was run."""
-    found = cell.centre(laid.spec)
+    estimate = cell.centre(laid.spec)
     digits = laid.spec.digits
-    if found is None:
+    if estimate is None:
         return "{--}"
-    centre, spread = found
+    centre, spread = estimate
     text = (
         f"{centre:.{digits}f}"
         if spread is None
@@ -168,8 +168,8 @@ def bibliography(snapshot: Snapshot | None) -> str:
 
     from runner.record.citations import entries as read
 
-    known = {entry.key: entry.body for entry in read()}
-    entries = {key: known[key] for key in TESTS}
+    bodies = {entry.key: entry.body for entry in read()}
+    entries = {key: bodies[key] for key in TESTS}
     versions: dict[str, dict[str, None]] = {}
     for run in snapshot.runs if snapshot else []:
         if snapshot and run.signature:
@@ -179,7 +179,7 @@ def bibliography(snapshot: Snapshot | None) -> str:
                 versions.setdefault(package, {})[number] = None
     for package, key in SOFTWARE.items():
         used = " and ".join(versions.get(package) or [version(package)])
-        entries[key] = f"{known[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
+        entries[key] = f"{bodies[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
     return "\n\n".join(entries[key] for key in sorted(entries)) + "\n"
 
 
@@ -195,17 +195,17 @@ def write_paper(
     import io
 
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for laid in tables:
-        written.append(folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.tex")
-        write_text(written[-1], table(laid, name, smoke))
+        paths.append(folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.tex")
+        write_text(paths[-1], table(laid, name, smoke))
     for stem, figure in figures.items():
         fit_to_column(figure)
         for form in ("pdf", "svg"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=form, bbox_inches="tight")
-            written.append(folder / f"{stem}.{form}")
-            write_bytes(written[-1], buffer.getvalue())
-    written.append(folder / "references.bib")
-    write_text(written[-1], bibliography(snapshot))
-    return written
+            paths.append(folder / f"{stem}.{form}")
+            write_bytes(paths[-1], buffer.getvalue())
+    paths.append(folder / "references.bib")
+    write_text(paths[-1], bibliography(snapshot))
+    return paths

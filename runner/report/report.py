@@ -146,7 +146,7 @@ def _figures(
 
     Figures drawn from records that are not here stay as they are next to the kept scores.
     """
-    drawn = (
+    new_pictures = (
         curves(study, tables)
         | evolutions(study, snapshot)
         | spreads(study, snapshot, tables)
@@ -154,27 +154,27 @@ def _figures(
     )
     pictures = kept.pictures()
     if smoke:
-        drawn = {
+        new_pictures = {
             f"{stem}_smoke": Picture(
                 mark_smoke(made.figure), made.caption, marked_chart(made.chart)
             )
-            for stem, made in drawn.items()
+            for stem, made in new_pictures.items()
         }
-    shown = []
-    for stem in dict.fromkeys([*pictures, *drawn]):
-        made = drawn.get(stem)
-        content = _png(made.figure) if made else pictures[stem][1].read_bytes()
+    views = []
+    for stem in dict.fromkeys([*pictures, *new_pictures]):
+        picture = new_pictures.get(stem)
+        content = _png(picture.figure) if picture else pictures[stem][1].read_bytes()
         write_bytes(folder / f"{stem}.png", content)
-        shown.append(
+        views.append(
             {
                 "file": f"{stem}.png",
-                "caption": made.caption if made else pictures[stem][0],
-                "made": made is not None,
+                "caption": picture.caption if picture else pictures[stem][0],
+                "made": picture is not None,
                 "base64": base64.b64encode(content).decode(),
-                "chart": made.chart if made else {},
+                "chart": picture.chart if picture else {},
             }
         )
-    return drawn, shown
+    return new_pictures, views
 
 
 def write(
@@ -200,24 +200,24 @@ def write(
     stem = f"{name}_smoke" if smoke else name
     mark = "_smoke" if smoke else ""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn, figures = _figures(study, snapshot, tables, kept, folder, smoke)
-    written = [folder / figure["file"] for figure in figures]
+    new_pictures, figures = _figures(study, snapshot, tables, kept, folder, smoke)
+    paths = [folder / figure["file"] for figure in figures]
     for laid in tables if "tables" in forms else []:
-        written.append(folder / f"table_{laid.spec.name}{mark}.png")
+        paths.append(folder / f"table_{laid.spec.name}{mark}.png")
         figure = table_figure(laid)
-        write_bytes(written[-1], _png(mark_smoke(figure) if smoke else figure))
-    told = kept.origin.differs | differs(snapshot)
-    shown = tables
+        write_bytes(paths[-1], _png(mark_smoke(figure) if smoke else figure))
+    row_changes = kept.origin.differs | differs(snapshot)
+    page_tables = tables
     if snapshot is None and kept.origin.rows:
-        shown = [as_kept(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables]
-    said = notes(snapshot, tables, runs, kept.origin)
+        page_tables = [as_kept(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables]
+    messages = notes(snapshot, tables, runs, kept.origin)
     came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
         "name": name,
         "smoke": smoke,
         "description": study.description,
-        "notes": said,
-        "tables": [table_view(laid, told) for laid in shown],
+        "notes": messages,
+        "tables": [table_view(laid, row_changes) for laid in page_tables],
         "reference": study.reference,
         "beside": beside(study),
         "figures": figures,
@@ -234,29 +234,33 @@ def write(
     )
     page.filters["md"] = markdown
     interactive = (
-        embed_figures(figures, details(shown, snapshot, folder)) if "html" in forms else {}
+        embed_figures(figures, details(page_tables, snapshot, folder)) if "html" in forms else {}
     )
     for suffix in (form for form in ("html", "md") if form in forms):
         path = folder / f"{stem}.{suffix}"
         more = interactive if suffix == "html" else {}
         write_text(path, page.get_template(f"template.{suffix}.j2").render(context | more))
-        written.append(path)
+        paths.append(path)
     _numbers(tables, folder / f"{stem}.csv")
     _replicates(tables, folder / f"{stem}_replicates.csv")
-    of = Origin(
-        came_from, said, told, of_cells(tables), {f["file"][:-4]: f["caption"] for f in figures}
+    origin = Origin(
+        came_from,
+        messages,
+        row_changes,
+        of_cells(tables),
+        {f["file"][:-4]: f["caption"] for f in figures},
     )
-    write_origin(of, folder / f"{stem}_origin.json")
-    written = [
-        *reversed(written),
+    write_origin(origin, folder / f"{stem}_origin.json")
+    paths = [
+        *reversed(paths),
         *(folder / f"{stem}{end}" for end in (".csv", "_replicates.csv", "_origin.json")),
     ]
     if paper:
         from runner.report.paper import write_paper
 
-        pictures = {name: made.figure for name, made in drawn.items()}
-        written += write_paper(stem, folder / "paper", tables, pictures, snapshot, smoke)
-    return written, tables
+        pictures = {name: picture.figure for name, picture in new_pictures.items()}
+        paths += write_paper(stem, folder / "paper", tables, pictures, snapshot, smoke)
+    return paths, tables
 
 
 def main(argv: list[str]) -> int:
@@ -288,16 +292,16 @@ def main(argv: list[str]) -> int:
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "as for runner study; a report imports none")
-    given = parser.parse_args(argv[1:])
-    conf_folders.use(given.config_dir)
-    output_dir = Path(given.output_dir).resolve()
-    name = Path(given.study).stem if given.study.endswith(".yaml") else given.study
+    arguments = parser.parse_args(argv[1:])
+    conf_folders.use(arguments.config_dir)
+    output_dir = Path(arguments.output_dir).resolve()
+    name = Path(arguments.study).stem if arguments.study.endswith(".yaml") else arguments.study
     snapshot = snapshots.load(name, output_dir)
-    study = snapshot.study if snapshot else load_study(given.study)
-    folder = given.to or inside(output_dir, name, "study") / "report"
-    kept = read_kept(given.earlier, study)
+    study = snapshot.study if snapshot else load_study(arguments.study)
+    folder = arguments.to or inside(output_dir, name, "study") / "report"
+    earlier = read_kept(arguments.earlier, study)
     try:
-        written, tables = write(name, study, snapshot, folder, kept, given.paper)
+        paths, tables = write(name, study, snapshot, folder, earlier, arguments.paper)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     counts: dict[str, int] = {}
@@ -306,6 +310,6 @@ def main(argv: list[str]) -> int:
             for cell in cells:
                 counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in counts.items()))
-    for path in written:
+    for path in paths:
         out.print(f"written  {path}")
     return 0

@@ -66,8 +66,8 @@ class Cell:
 
     def format(self, spec: TableSpec, more: int = 0) -> str:
         """``centre`` in words; empty: not run."""
-        found = self.centre(spec)
-        return "" if found is None else format_mean(*found, spec.digits + more)
+        estimate = self.centre(spec)
+        return "" if estimate is None else format_mean(*estimate, spec.digits + more)
 
     @property
     def summary(self) -> Summary | None:
@@ -105,19 +105,19 @@ def step_times(folder: Path) -> dict[int, float]:
 
 def late_means(folder: Path, metric: str) -> dict[int, float]:
     """Mean of a metric over the evaluations of the second half of the steps, by replicate."""
-    seen = [
+    lines = [
         line
         for line in readable_lines(folder)
         if line["phase"] != "train" and metric in line["metrics"]
     ]
-    half = max((line["step"] for line in seen), default=0) / 2
+    half = max((line["step"] for line in lines), default=0) / 2
     # by step: the last one is evaluated again when a replicate ends
-    found: dict[int, dict[int, float]] = {}
-    for line in seen:
+    series: dict[int, dict[int, float]] = {}
+    for line in lines:
         for r, value in by_replicate(line, metric):
             if line["step"] > half:
-                found.setdefault(r, {})[line["step"]] = value
-    return {r: statistics.fmean(values.values()) for r, values in found.items()}
+                series.setdefault(r, {})[line["step"]] = value
+    return {r: statistics.fmean(values.values()) for r, values in series.items()}
 
 
 def _has_ended(facts: dict[str, Any]) -> bool:
@@ -140,8 +140,8 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
     seed = facts["seed"]
     if metric == STEP_TIME:
-        found = step_times(folder) if facts["state"] == "done" else {}
-        return {(seed, r): t for r, t in found.items()}
+        seconds = step_times(folder) if facts["state"] == "done" else {}
+        return {(seed, r): t for r, t in seconds.items()}
     if metric.startswith(LATE):
         means = late_means(folder, metric.removeprefix(LATE)) if facts["state"] == "done" else {}
         return {(seed, r): mean for r, mean in means.items()}
@@ -171,8 +171,8 @@ def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, m
     if facts is None:
         return ""
     if facts["state"] == "done":
-        kept = f"no {metric}: it or the row {snapshot.study.gold} has no predictions (keep_predictions=true, fresh=true)"
-        return kept if metric in DISTANCES else f"its result has no {metric}"
+        message = f"no {metric}: it or the row {snapshot.study.gold} has no predictions (keep_predictions=true, fresh=true)"
+        return message if metric in DISTANCES else f"its result has no {metric}"
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
 
@@ -191,7 +191,7 @@ def _metric(table: TableSpec, row: Row, column: str) -> str:
 
 def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, int], float]:
     """Scores by which a column's scores are divided."""
-    found: dict[tuple[int, int], float] = {}
+    divisors: dict[tuple[int, int], float] = {}
     metric = next(
         (_metric(table, row, column) for row in snapshot.study.rows if row.name == table.over), ""
     )
@@ -201,8 +201,8 @@ def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, 
             and _belongs(run, table, table.over, column)
             and (facts := snapshot.facts(run))
         ):
-            found |= scores(facts, snapshot.folder(run), metric)
-    return found
+            divisors |= scores(facts, snapshot.folder(run), metric)
+    return divisors
 
 
 def _cell(
@@ -218,48 +218,52 @@ def _cell(
     metric = _metric(table, row, column)
     reasons: dict[str, None] = {}
     smoke = False
-    asked = 0  # replicates asked for, of all runs of the cell that have begun
+    n_requested = 0  # replicates asked for, of all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:
         if not _belongs(run, table, row.name, column):
             continue
         facts = snapshot.facts(run) if snapshot else None
-        found = {}
+        run_scores = {}
         if snapshot and facts:
-            far = metric in DISTANCES
-            found = (
+            is_distance = metric in DISTANCES
+            run_scores = (
                 distances(snapshot, run, facts, metric)
-                if far
+                if is_distance
                 else scores(facts, snapshot.folder(run), metric)
             )
-        if snapshot and found and table.over is not None:
+        if snapshot and run_scores and table.over is not None:
             base = _over(snapshot, table, column)
-            found = {key: score / base[key] for key, score in found.items() if key in base}
-        if snapshot and (facts is None or not found):
+            run_scores = {
+                key: score / base[key] for key, score in run_scores.items() if key in base
+            }
+        if snapshot and (facts is None or not run_scores):
             reasons[_missing(snapshot, run, facts, metric)] = None
-        if facts is not None and found:
-            cell.values |= found
+        if facts is not None and run_scores:
+            cell.values |= run_scores
             cell.data = facts["data"]
             cell.folders.append(snapshot.folder(run)) if snapshot else None
             smoke = smoke or facts.get("smoke", False)
-            asked += facts["replicates"]
+            n_requested += facts["replicates"]
             cell.doubted = cell.doubted or bool(failed_checks(facts))
             if not _has_ended(facts):
-                reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
-    known = earlier.get((table.name, row.name, column))
+                reasons[f"{len(run_scores)} of {facts['replicates']} replicates so far"] = None
+    earlier_cell = earlier.get((table.name, row.name, column))
     # scores on other data are of another cell
-    if known is not None and cell.data in ("", known.data):
-        cell.earlier = len(known.values.keys() - cell.values.keys())
-        cell.values = known.values | cell.values
-        cell.data = known.data
-        cell.doubted = cell.doubted or (known.doubted and cell.earlier > 0)
-    alone = not asked and not any(reasons)  # no run here has anything to say
-    if known is not None and alone:
-        cell.reason = known.why
+    if earlier_cell is not None and cell.data in ("", earlier_cell.data):
+        cell.earlier = len(earlier_cell.values.keys() - cell.values.keys())
+        cell.values = earlier_cell.values | cell.values
+        cell.data = earlier_cell.data
+        cell.doubted = cell.doubted or (earlier_cell.doubted and cell.earlier > 0)
+    has_no_runs = not n_requested and not any(reasons)  # no run here has anything to say
+    if earlier_cell is not None and has_no_runs:
+        cell.reason = earlier_cell.why
     elif not cell.values:
         cell.reason = "; ".join(r for r in reasons if r)
     elif smoke:
         cell.reason = "a smoke run"
-    elif len(cell.values) < asked:  # earlier scores may have completed what these runs have not
+    elif (
+        len(cell.values) < n_requested
+    ):  # earlier scores may have completed what these runs have not
         cell.reason = "; ".join(r for r in reasons if "so far" in r)
     return cell
 
@@ -334,10 +338,10 @@ def lay(
 def as_kept(laid: Laid, rows: list[str]) -> Laid:
     """The table with the rows that it had when its scores were kept and those that have scores: others came into the study
     since, or are of no use in this table, and were never run."""
-    kept = [
+    table_rows = [
         (row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)
     ]
-    return replace(laid, rows=kept)
+    return replace(laid, rows=table_rows)
 
 
 def describe_replicates(study: StudyDefinition, replicates: list[int]) -> str:

@@ -40,16 +40,16 @@ class Summary:
 
 def summarise(values: Iterable[float]) -> Summary:
     """Summary of the finite values."""
-    given = list(values)
-    finite = [float(v) for v in given if math.isfinite(v)]
+    all_values = list(values)
+    finite = [float(v) for v in all_values if math.isfinite(v)]
     if not finite:
-        return Summary(math.nan, None, 0, len(given))
+        return Summary(math.nan, None, 0, len(all_values))
     mean, se = mean_se(finite)
     return Summary(
         mean,
         se if len(finite) > 1 else None,
         len(finite),
-        len(given) - len(finite),
+        len(all_values) - len(finite),
         min(finite),
         max(finite),
     )
@@ -186,14 +186,14 @@ def judge(
     in_se = (ours.mean - published.mean) / combined
     if reason:
         return Verdict("not comparable", in_se, reason)
-    lost = (
+    note = (
         f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
     )
     among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
     if published.within is not None and abs(ours.mean - published.mean) <= published.within:
         among = True
     if among if published.one_run else abs(in_se) <= 2.0:
-        return Verdict("agrees", in_se, lost)
+        return Verdict("agrees", in_se, note)
     if better is None:
-        return Verdict("differs", in_se, lost)
-    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, lost)
+        return Verdict("differs", in_se, note)
+    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, note)

@@ -12,19 +12,19 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
     A run that cannot be composed has no facts except its components.
     """
     row = {row.name: row for row in snapshot.study.rows}[run.row]
-    known = {
+    properties = {
         "model": row.model,
         "preset": row.preset,
         "row": row.name,
         "label": row.label,
         "published_row": row.published_label,
     }
-    known |= {} if run.refused else {"experiment": run.experiment}
-    known |= {
+    properties |= {} if run.refused else {"experiment": run.experiment}
+    properties |= {
         role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config
     }
-    known |= {key: str(value) for key, value in run.cell.items()}
-    return known | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
+    properties |= {key: str(value) for key, value in run.cell.items()}
+    return properties | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
 
 
 def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
@@ -34,14 +34,18 @@ def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
         ConfigError: a key that no run has, or nothing is left.
     """
     every = [run for run in snapshot.runs if not run.refused]
-    of = {id(run): facts(snapshot, run) for run in every} if only else {}
+    facts_by_run = {id(run): facts(snapshot, run) for run in every} if only else {}
     runs = every
     for text in only:
         key, values = _split_choice(text)
-        if lacking := next((held for held in of.values() if key not in held), None):
+        if lacking := next(
+            (run_facts for run_facts in facts_by_run.values() if key not in run_facts), None
+        ):
             raise ConfigError(f"--only {key}=…: no such key{nearest(key, lacking)}")
-        wanted = split_values(values, {held[key] for held in of.values()}, text)
-        runs = [run for run in runs if of[id(run)][key] in wanted]
+        selection = split_values(
+            values, {run_facts[key] for run_facts in facts_by_run.values()}, text
+        )
+        runs = [run for run in runs if facts_by_run[id(run)][key] in selection]
         if not runs:
             raise ConfigError(
                 f"--only {text}: no run left; each --only keeps some of what the one before has left"
@@ -54,12 +58,16 @@ def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
     A run is left out if it is not known to be requested.
     """
-    of = {id(run): facts(snapshot, run) for run in snapshot.runs} if only else {}
+    facts_by_run = {id(run): facts(snapshot, run) for run in snapshot.runs} if only else {}
     runs = [run for run in snapshot.runs if run.refused]
     for text in only:
         key, values = _split_choice(text)
-        wanted = split_values(values, {held[key] for held in of.values() if key in held}, text)
-        runs = [run for run in runs if of[id(run)].get(key) in wanted]
+        selection = split_values(
+            values,
+            {run_facts[key] for run_facts in facts_by_run.values() if key in run_facts},
+            text,
+        )
+        runs = [run for run in runs if facts_by_run[id(run)].get(key) in selection]
     return runs
 
 
@@ -70,14 +78,14 @@ def split_values(values: str, known: set[str], text: str) -> set[str]:
         ConfigError: one of them is not among the ``known``.
     """
     pieces = values.split(",")
-    found = set()
+    matches = set()
     while pieces:
         ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
         if not ends:
             raise ConfigError(f"--only {text}: no run has {pieces[0]}{nearest(pieces[0], known)}")
-        found.add(",".join(pieces[: ends[0]]))
+        matches.add(",".join(pieces[: ends[0]]))
         pieces = pieces[ends[0] :]
-    return found
+    return matches
 
 
 def _split_choice(text: str) -> tuple[str, str]:

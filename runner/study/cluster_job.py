@@ -135,8 +135,8 @@ def jobs_of(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[Clus
     """The jobs of a run: one, or one for each replicate where these come one after the other."""
     folder = snapshot.folder(run)
     replicates = int(run.config["replicates"])
-    own = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
-    own |= {
+    environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
+    environment |= {
         **dict.fromkeys(THREADS, str(run.config.get("threads", 1))),
         "RUNNER_STUDY": snapshot.name,
     }
@@ -145,13 +145,23 @@ def jobs_of(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[Clus
     if not by_replicate or replicates == 1:
         log = str(logs / f"{run.signature}.log")
         return [
-            ClusterJob(file, run.name, run.signature, str(folder), str(folder), None, [], log, own)
+            ClusterJob(
+                file, run.name, run.signature, str(folder), str(folder), None, [], log, environment
+            )
         ]
     parts = [str(record_of(folder, r)) for r in range(replicates)]
     names = [f"{run.signature}-{r}" for r in range(replicates)]
     return [
         ClusterJob(
-            file, run.name, name, str(folder), part, r, parts, str(logs / f"{name}.log"), own
+            file,
+            run.name,
+            name,
+            str(folder),
+            part,
+            r,
+            parts,
+            str(logs / f"{name}.log"),
+            environment,
         )
         for r, (name, part) in enumerate(zip(names, parts, strict=True))
     ]

@@ -112,10 +112,15 @@ class TableSpec(Strict):
             raise ValueError(
                 f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics"
             )
-        own = {better(metric) for metric in self.metrics}
-        if self.better is not None and len(own) == 1 and own.isdisjoint({self.better, None}):
+        directions = {better(metric) for metric in self.metrics}
+        if (
+            self.better is not None
+            and len(directions) == 1
+            and directions.isdisjoint({self.better, None})
+        ):
             raise ValueError(
-                f"table {self.name}: better: {self.better}, but {self.metrics[0]} is better the {own.pop()} it is; leave it out"
+                f"table {self.name}: better: {self.better}, but {self.metrics[0]} is better "
+                f"the {directions.pop()} it is; leave it out"
             )
         return self
 
@@ -130,10 +135,10 @@ class TableSpec(Strict):
         ``better`` applies to tables in which no score has a direction of its own; if some score
         has one, ``better`` refers to that score.
         """
-        own = better(self.metric_of(column))
+        direction = better(self.metric_of(column))
         return (
-            own
-            if own is not None or any(better(metric) for metric in self.metrics)
+            direction
+            if direction is not None or any(better(metric) for metric in self.metrics)
             else self.better
         )
 
@@ -198,12 +203,12 @@ class StudyDefinition(Strict):
                 raise ValueError(
                     f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}"
                 )
-        shown = [metric for table in self.tables for metric in table.metrics]
+        metrics = [metric for table in self.tables for metric in table.metrics]
         for spread in self.spreads:
             for name in [*spread.metrics, *spread.levels, *spread.words]:
-                if name not in shown:
+                if name not in metrics:
                     raise ValueError(
-                        f"figure {spread.name}: {name} is in no table{nearest(name, shown)}"
+                        f"figure {spread.name}: {name} is in no table{nearest(name, metrics)}"
                     )
         for ranks in self.ranks:
             ranked = next((t for t in self.tables if t.name == ranks.table), None)
@@ -221,13 +226,13 @@ class StudyDefinition(Strict):
                     raise ValueError(
                         f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
                     )
-        drawn: list[Figure] = [
+        all_figures: list[Figure] = [
             *self.figures,
             *self.evolutions,
             *self.spreads,
             *self.ranks,
         ]
-        for figure in drawn:
+        for figure in all_figures:
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
                     raise ValueError(
@@ -304,7 +309,7 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
             cell = dict(zip(grid, values, strict=True))
             replicates = [] if study.replicates is None else [f"replicates={study.replicates}"]
             cells = [f"{k}={v}" for k, v in cell.items()]
-            own = [o for k, v in cell.items() for o in row.cells.get(k, {}).get(v, [])]
+            cell_overrides = [o for k, v in cell.items() for o in row.cells.get(k, {}).get(v, [])]
             experiment = [f"+experiment={row.experiment}"] if row.experiment else []
             overrides = [
                 *experiment,
@@ -312,7 +317,7 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
                 *study.overrides,
                 *row.overrides,
                 *cells,
-                *own,
+                *cell_overrides,
                 *extra,
             ]
             runs.append((position, Planned(row.name, cell, overrides)))
@@ -338,12 +343,12 @@ def load_study(name: str) -> StudyDefinition:
             error.errors(), key=lambda one: one["type"] != "extra_forbidden"
         )  # a misspelt key before a missing one
         where = ".".join(str(p) for p in first["loc"])
-        what = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
+        message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
         if first["type"] == "extra_forbidden":
-            what = "unknown key" + nearest(
+            message = "unknown key" + nearest(
                 str(first["loc"][-1]), keys_at(StudyDefinition, first["loc"][:-1])
             )
-        raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
+        raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{message}") from None
     except TypeError:
         raise ConfigError(f"{path.name}: {MAPPING}") from None
     printed = {

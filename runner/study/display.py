@@ -75,29 +75,31 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> 
         table.add_column(cell)
     by = {(run.row, _column(run)): run for run in runs}
     for row in dict.fromkeys(run.row for run in runs):
-        shown = (
+        texts = (
             words(by[row, cell], state(snapshot, by[row, cell])) if (row, cell) in by else ""
             for cell in cells
         )
         table.add_row(
-            row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in shown)
+            row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in texts)
         )
     return table
 
 
 def _progress(snapshot: Snapshot, going: Going) -> str:
     """The last step that a run has written down, or what its last evaluation is at."""
-    at = progress_of(snapshot.folder(going.run))
-    if at is None:
+    progress = progress_of(snapshot.folder(going.run))
+    if progress is None:
         return "starting"
-    said = f"replicate {at.replicate + 1}/{going.run.config['replicates']}, step {at.step}"
-    if at.step != going.run.config.get("steps"):
-        return said
+    text = (
+        f"replicate {progress.replicate + 1}/{going.run.config['replicates']}, step {progress.step}"
+    )
+    if progress.step != going.run.config.get("steps"):
+        return text
     lines = going.log.read_text(errors="replace").splitlines() if going.log.is_file() else []
     return (
-        f"{said}, {lines[-1]}"
+        f"{text}, {lines[-1]}"
         if lines and lines[-1].startswith("evaluating")
-        else f"{said}, evaluating"
+        else f"{text}, evaluating"
     )
 
 
@@ -179,5 +181,5 @@ class Display:
             f"  {why}  log: {log}" if now != "done" else ""
         )
         out.print(line, style="red" if now in FAILED else None)
-        if self.live is None and (left := self._remaining()) and not self.progress.finished:
-            out.print(f"             {self.counts.total()} of {self.total}, {left}")
+        if self.live is None and (remaining := self._remaining()) and not self.progress.finished:
+            out.print(f"             {self.counts.total()} of {self.total}, {remaining}")

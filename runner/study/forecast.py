@@ -40,11 +40,11 @@ def progress_of(folder: Path) -> Reached | None:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 65536))
             last = file.read().decode(errors="ignore").strip().splitlines()[-1]
-        found = {
+        fields = {
             key: float(last.split(f'"{key}": ', 1)[1].split(",", 1)[0])
             for key in ("replicate", "step", "time")
         }
-        return Reached(int(found["replicate"]), int(found["step"]), found["time"])
+        return Reached(int(fields["replicate"]), int(fields["step"]), fields["time"])
     except (OSError, IndexError, ValueError):
         return None
 
@@ -61,7 +61,7 @@ def kind(config: dict[str, Any]) -> Kind:
 
 def of_records(folder: Path) -> dict[Kind, list[float]]:
     """Seconds for each unit of size of the runs that are done in an experiment's folder."""
-    found: dict[Kind, list[float]] = {}
+    rates: dict[Kind, list[float]] = {}
     for path in folder.glob("*/run.json"):
         facts = read(path.parent)
         if (
@@ -77,10 +77,10 @@ def of_records(folder: Path) -> dict[Kind, list[float]]:
             continue
         names = (facts["choice"].get(role) for role in ROLES)
         units = facts["replicates"] * (int(steps[1]) if steps else 1)
-        found.setdefault((*names, facts["smoke"], steps is not None), []).append(
+        rates.setdefault((*names, facts["smoke"], steps is not None), []).append(
             facts["seconds"] / units
         )
-    return found
+    return rates
 
 
 class Forecast:
@@ -106,21 +106,24 @@ class Forecast:
     def before(self) -> str:
         """Forecast before any run has started."""
         runs = list(self.waiting.values())
-        known = [seconds for run in runs if (seconds := self.seconds(run)) is not None]
+        durations = [seconds for run in runs if (seconds := self.seconds(run)) is not None]
         number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
-        if not known:
+        if not durations:
             return f"{number}; how long they take is told after their first steps"
-        whole = finish(
+        total = finish(
             [],
-            [seconds if (seconds := self.seconds(run)) else statistics.mean(known) for run in runs],
+            [
+                seconds if (seconds := self.seconds(run)) else statistics.mean(durations)
+                for run in runs
+            ],
             self.jobs,
         )
         others = (
-            f", {len(runs) - len(known)} without a record taken to be like the rest"
-            if len(known) < len(runs)
+            f", {len(runs) - len(durations)} without a record taken to be like the rest"
+            if len(durations) < len(runs)
             else ""
         )
-        return f"{number}, {words(whole)} with {self.jobs} at a time, from records of runs like them{others}"
+        return f"{number}, {words(total)} with {self.jobs} at a time, from records of runs like them{others}"
 
     def record_end(self, run: FrozenRun) -> None:
         """One run is over; of one that is done the seconds are remembered."""
@@ -132,39 +135,41 @@ class Forecast:
     def _remaining_of_run(self, going: Going) -> tuple[float | None, float | None]:
         """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
         config = going.run.config
-        whole = self.seconds(going.run)
-        at = progress_of(self.snapshot.folder(going.run))
+        total = self.seconds(going.run)
+        progress = progress_of(self.snapshot.folder(going.run))
         steps = config.get("steps")
         replicates = (
             1
             if (self.snapshot.facts(going.run) or {}).get("vectorised")
             else config.get("replicates", 1)
         )
-        spent = time.monotonic() - going.started
-        by_record = None if whole is None else max(0.0, whole - spent)
-        if at is not None and steps and 0 < at.step <= steps:
+        elapsed = time.monotonic() - going.started
+        by_record = None if total is None else max(0.0, total - elapsed)
+        if progress is not None and steps and 0 < progress.step <= steps:
             # without the last evaluation, which records know of
-            each = at.seconds * steps / at.step
-            left = each * (replicates - at.replicate) - at.seconds
-            return max(left, by_record or 0.0), max(each * replicates, whole or 0.0)
-        return by_record, whole
+            each = progress.seconds * steps / progress.step
+            remaining = each * (replicates - progress.replicate) - progress.seconds
+            return max(remaining, by_record or 0.0), max(each * replicates, total or 0.0)
+        return by_record, total
 
     def remaining_seconds(self, going: Iterable[Going]) -> float | None:
         """Seconds until all is done; None: nothing is known yet."""
         under_way = {job.run.signature: self._remaining_of_run(job) for job in going}
         wholes = {self._like(job.run): under_way[job.run.signature][1] for job in going}
         waiting = [run for signature, run in self.waiting.items() if signature not in under_way]
-        told = [self.seconds(run) or wholes.get(self._like(run)) for run in waiting]
-        known = [
+        estimates = [self.seconds(run) or wholes.get(self._like(run)) for run in waiting]
+        durations = [
             seconds
-            for seconds in [*told, *(whole for _, whole in under_way.values())]
+            for seconds in [*estimates, *(total for _, total in under_way.values())]
             if seconds is not None
         ]
-        if not known:
+        if not durations:
             return None
-        usual = statistics.mean(known)
-        now = [usual if left is None else left for left, _ in under_way.values()]
-        return finish(now, [usual if seconds is None else seconds for seconds in told], self.jobs)
+        usual = statistics.mean(durations)
+        now = [usual if remaining is None else remaining for remaining, _ in under_way.values()]
+        return finish(
+            now, [usual if seconds is None else seconds for seconds in estimates], self.jobs
+        )
 
 
 def finish(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float:

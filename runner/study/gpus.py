@@ -11,9 +11,9 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 def visible() -> list[str]:
     """The GPUs of this machine that we may use, as CUDA names them."""
-    given = os.environ.get(VISIBLE)
-    if given is not None:
-        return [name.strip() for name in given.split(",") if name.strip()]
+    value = os.environ.get(VISIBLE)
+    if value is not None:
+        return [name.strip() for name in value.split(",") if name.strip()]
     import torch  # seconds, and only where a run wants a GPU
 
     return [str(number) for number in range(torch.cuda.device_count())]

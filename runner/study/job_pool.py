@@ -89,10 +89,10 @@ class JobPool:
 
     def _start(self, run: FrozenRun) -> None:
         log = self._log(run)
-        left = LeftGoing(self.snapshot, run)
-        lock = None if left.going() else take_run_lock(self.snapshot, run)
+        leftover = LeftGoing(self.snapshot, run)
+        lock = None if leftover.going() else take_run_lock(self.snapshot, run)
         if lock is None:
-            self.going.append(Going(run, left, time.monotonic(), log))
+            self.going.append(Going(run, leftover, time.monotonic(), log))
             return
         log.parent.mkdir(parents=True, exist_ok=True)
         threads = str(run.config.get("threads", 1))

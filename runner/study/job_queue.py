@@ -59,8 +59,8 @@ def _file(snapshot: Snapshot) -> Path:
 def submitted_jobs(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     """Engine and number of every job that was submitted last, by signature (and replicate)."""
     with suppress(OSError, ValueError):
-        found = json.loads(_file(snapshot).read_text())
-        return found if isinstance(found, dict) else {}
+        content = json.loads(_file(snapshot).read_text())
+        return content if isinstance(content, dict) else {}
     return {}
 
 
@@ -72,7 +72,7 @@ def in_queue(
     snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
 ) -> list[tuple[str, str, str]]:
     """(engine, number, state) of a run's jobs that have not ended, as the engine says."""
-    found = []
+    queued_jobs = []
     for key, entry in jobs.items():
         if key.partition("-")[0] == run.signature and entry.get("engine") in (
             "slurm",
@@ -80,8 +80,8 @@ def in_queue(
         ):
             ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).find_job(entry["job"])
             if (state := ticket.state()) not in GONE:
-                found.append((entry["engine"], entry["job"], state))
-    return found
+                queued_jobs.append((entry["engine"], entry["job"], state))
+    return queued_jobs
 
 
 def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[str, str]]) -> str:
@@ -90,10 +90,13 @@ def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[s
     if not waiting:
         return state
     if len(waiting) > 1:
-        going = sum(of == "RUNNING" for _, _, of in waiting)
-        return f"{going} jobs running, {len(waiting) - going} queued ({waiting[0][0]} {waiting[0][1].partition('_')[0]})"
-    name, number, of = waiting[0]
-    return f"{'running' if of == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
+        n_running = sum(of == "RUNNING" for _, _, of in waiting)
+        return (
+            f"{n_running} jobs running, {len(waiting) - n_running} queued ({waiting[0][0]} "
+            f"{waiting[0][1].partition('_')[0]})"
+        )
+    name, number, job_state = waiting[0]
+    return f"{'running' if job_state == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
 
 
 class JobQueue:
@@ -123,7 +126,7 @@ class JobQueue:
         """All of them: found in the queue, going elsewhere, or submitted now."""
         before = submitted_jobs(self.snapshot)
         all_jobs: list[tuple[FrozenRun, list[ClusterJob]]] = []
-        found: dict[str, list[tuple[str, Waited]]] = {}
+        existing_jobs: dict[str, list[tuple[str, Waited]]] = {}
         for run in runs:
             queued = [
                 number
@@ -131,11 +134,13 @@ class JobQueue:
                 if name == self.engine.name
             ]
             if queued:
-                found[run.signature] = [(number, self.engine.find_job(number)) for number in queued]
-            elif (left := LeftGoing(self.snapshot, run)).going():
-                found[run.signature] = [("", left)]
+                existing_jobs[run.signature] = [
+                    (number, self.engine.find_job(number)) for number in queued
+                ]
+            elif (leftover := LeftGoing(self.snapshot, run)).going():
+                existing_jobs[run.signature] = [("", leftover)]
             all_jobs.append((run, jobs_of(self.snapshot, run, self.launcher.by_replicate)))
-        new = [job for run, jobs in all_jobs if run.signature not in found for job in jobs]
+        new = [job for run, jobs in all_jobs if run.signature not in existing_jobs for job in jobs]
         tickets = (
             dict(zip((job.key for job in new), self.engine.submit(new), strict=True)) if new else {}
         )
@@ -147,7 +152,7 @@ class JobQueue:
         return [
             Submitted(
                 run,
-                found.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs],
+                existing_jobs.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs],
                 now,
                 Path(jobs[-1].log),
             )
@@ -157,30 +162,30 @@ class JobQueue:
     def go(self, runs: list[FrozenRun]) -> None:
         """Runs them all, unless a signal stops the waiting."""
         before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        going: list[Submitted] = []
+        jobs: list[Submitted] = []
         try:
-            going = self._submit(runs)
-            while going and self.stopped_by is None:
-                self._look(going)
-                if not going:
+            jobs = self._submit(runs)
+            while jobs and self.stopped_by is None:
+                self._look(jobs)
+                if not jobs:
                     break
-                self.on_poll([Going(g.run, g.process, g.started, g.log) for g in going])
+                self.on_poll([Going(g.run, g.process, g.started, g.log) for g in jobs])
                 time.sleep(POLL)
-            self._stop(going)
+            self._stop(jobs)
         finally:
             for s, handler in before.items():
                 signal.signal(s, handler)
 
     def _look(self, going: list[Submitted]) -> None:
         for one in list(going):
-            left = []
+            pending = []
             for key, job in one.jobs:
                 code = job.poll()
                 if code is None:
-                    left.append((key, job))
+                    pending.append((key, job))
                 one.code = one.code or code or 0
-            one.jobs = left or one.jobs[:1]
-            if not left:
+            one.jobs = pending or one.jobs[:1]
+            if not pending:
                 going.remove(one)
                 self.on_end(
                     one.run,

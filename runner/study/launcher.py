@@ -45,22 +45,26 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
     Raises:
         ConfigError: no such launcher or key, one that is not installed, or a split that it cannot do.
     """
-    own = [w for w in words if w.lstrip("+").startswith((f"{KEY}=", BELOW))]
+    launcher_words = [w for w in words if w.lstrip("+").startswith((f"{KEY}=", BELOW))]
     splits = [w for w in words if w.startswith(f"{SPLIT}=")]
-    left = [w for w in words if w not in own and w not in splits]
+    remaining = [w for w in words if w not in launcher_words and w not in splits]
     for word in splits:
         if word != f"{SPLIT}=replicates":
             raise ConfigError(
                 f"{word}: the one value is replicates{nearest(word.partition('=')[2], ['replicates'])}"
             )
-    if own and not any(word.startswith(f"{KEY}=") for word in own):
-        raise ConfigError(f"{own[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too")
-    found = _preset(own) if own else Launcher()
-    if splits and found.engine is None:
+    if launcher_words and not any(word.startswith(f"{KEY}=") for word in launcher_words):
+        raise ConfigError(
+            f"{launcher_words[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too"
+        )
+    launcher = _preset(launcher_words) if launcher_words else Launcher()
+    if splits and launcher.engine is None:
         raise ConfigError(
             f"{splits[0]}: a job for each replicate needs {KEY}=slurm, slurm_local or ray"
         )
-    return Launcher(found.engine, found.jobs, bool(splits), found.keys, [*own, *splits]), left
+    return Launcher(
+        launcher.engine, launcher.jobs, bool(splits), launcher.keys, [*launcher_words, *splits]
+    ), remaining
 
 
 def _preset(words: list[str]) -> Launcher:
@@ -102,9 +106,9 @@ def engine(launcher: Launcher, folder: Path) -> Any:
     from runner.study.ray_engine import RayEngine
     from runner.study.submitit_engine import SubmititEngine
 
-    made: dict[str, Callable[[], Any]] = {
+    factories: dict[str, Callable[[], Any]] = {
         "slurm": lambda: SubmititEngine("slurm", launcher.keys, folder),
         "slurm_local": lambda: SubmititEngine("local", launcher.keys, folder),
         "ray": lambda: RayEngine(launcher.keys),
     }
-    return made[str(launcher.engine)]()
+    return factories[str(launcher.engine)]()

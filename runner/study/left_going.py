@@ -63,8 +63,8 @@ class LeftGoing:
         study that is still alive.
         """
         try:
-            own, study = self.lock.read_text().split() if is_locked(self.lock) else ("", "")
-            return None if alive(int(study)) else int(own)
+            pid, study = self.lock.read_text().split() if is_locked(self.lock) else ("", "")
+            return None if alive(int(study)) else int(pid)
         except (OSError, ValueError):  # the study died before it knew
             return None
 

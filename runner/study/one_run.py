@@ -41,13 +41,13 @@ def main(argv: list[str]) -> int:
     try:
         job = prepare(cfg, run.experiment, None)
         if job.signature != run.signature:
-            what = (
+            reason = (
                 f"the data are now {job.data}, not {run.data}"
                 if job.data != run.data
                 else "the code reads its config otherwise"
             )
             raise ConfigError(
-                f"{run.name}: {what}; take a new snapshot with runner study {study.name} --fresh"
+                f"{run.name}: {reason}; take a new snapshot with runner study {study.name} --fresh"
             )
     except ConfigError as error:
         complain(str(error))
@@ -60,10 +60,10 @@ def main(argv: list[str]) -> int:
         os.environ[ALONE] = str(replicate)
         cfg.output_dir = str(part_of(job.folder, replicate))
         cfg.tracking = False
-    done = attempt(cfg, run.experiment, None)
-    if done.message:
-        complain(done.message)
-    return done.code
+    outcome = attempt(cfg, run.experiment, None)
+    if outcome.message:
+        complain(outcome.message)
+    return outcome.code
 
 
 if __name__ == "__main__":

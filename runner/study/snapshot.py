@@ -141,9 +141,9 @@ def take(
     """
     from runner.record.code import commit
 
-    told: dict[str, str] = {}
+    explanations: dict[str, str] = {}
     runs = [
-        _frozen(planned, study.name, output_dir, plugins, told)
+        _frozen(planned, study.name, output_dir, plugins, explanations)
         for planned in watch(list(plan(study, extra)))
     ]
     if all(run.refused for run in runs):
@@ -204,21 +204,21 @@ def refuse_unknown_scores(snapshot: Snapshot) -> None:
     Raises:
         ConfigError: naming the table or figure, and the nearest existing score.
     """
-    given = {run.row: frozenset[str]() for run in snapshot.runs}
+    scores = {run.row: frozenset[str]() for run in snapshot.runs}
     for run in snapshot.runs:
         if run.config.get("plugins"):
             return
-        given[run.row] |= frozenset() if run.refused else _scores_of(run)
+        scores[run.row] |= frozenset() if run.refused else _scores_of(run)
     study = snapshot.study
-    for what, metrics, rows in _shown_items(study):
-        composed = [given[row.name] for row in rows if given.get(row.name)]
+    for item, metrics, rows in _shown_items(study):
+        composed = [scores[row.name] for row in rows if scores.get(row.name)]
         names = frozenset().union(*composed)
         for metric in metrics if composed else ():
             if base_name(metric) not in names and metric.partition("/")[0] not in PREFIXES - {
                 metric
             }:
                 raise ConfigError(
-                    f"study {snapshot.name}: {what}: no run gives {metric}{nearest(metric, names)}"
+                    f"study {snapshot.name}: {item}: no run gives {metric}{nearest(metric, names)}"
                 )
 
 
@@ -230,12 +230,12 @@ def _shown_items(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], l
             table.metrics,
             [r for r in study.rows if table.rows is None or r.name in table.rows],
         )
-    drawn: list[FigureSpec | EvolutionSpec | SpreadSpec] = [
+    figures: list[FigureSpec | EvolutionSpec | SpreadSpec] = [
         *study.figures,
         *study.evolutions,
         *study.spreads,
     ]
-    for figure in drawn:
+    for figure in figures:
         yield f"figure {figure.name}", figure.metrics, study.rows_of_figure(figure)
 
 

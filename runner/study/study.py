@@ -42,27 +42,27 @@ def launch(
     if forecast:
         out.print(f"ahead    {forecast.before()}")
     display = Display(snapshot, len(runs), forecast)
-    going: JobPool | JobQueue
+    executor: JobPool | JobQueue
     if launcher.engine is None:
-        going = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
+        executor = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
     else:
-        going = JobQueue(snapshot, launcher, display.report_end, display.poll)
+        executor = JobQueue(snapshot, launcher, display.report_end, display.poll)
     if display.live:
         display.live.start()
     try:
-        going.go(runs)
+        executor.go(runs)
     finally:
         if display.live:
             display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
-    if isinstance(going, JobQueue) and going.left:
+    if isinstance(executor, JobQueue) and executor.left:
         see = f"see them with: runner study {snapshot.name} --status"
-        out.print(f"{going.left} go on in the queue of {launcher.engine}; {see}")
-        return 128 + int(going.stopped_by or 0)
-    if going.stopped_by is not None:
+        out.print(f"{executor.left} go on in the queue of {launcher.engine}; {see}")
+        return 128 + int(executor.stopped_by or 0)
+    if executor.stopped_by is not None:
         out.print(f"stopped; go on with: runner study {snapshot.name}")
-        return 128 + going.stopped_by
+        return 128 + executor.stopped_by
     return 1 if any(display.counts[s] for s in FAILED) else 0
 
 
@@ -99,24 +99,24 @@ def _has_changed(study: str, found: Snapshot) -> bool:
 def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
     """Snapshot of the study, taken now if there is no earlier one."""
     name = given.name or Path(given.study).stem
-    found = None if given.fresh else snapshots.load(name, output_dir)
-    if found is not None:
-        if given.overrides and given.overrides != found.extra:
+    old_snapshot = None if given.fresh else snapshots.load(name, output_dir)
+    if old_snapshot is not None:
+        if given.overrides and given.overrides != old_snapshot.extra:
             raise ConfigError(
-                f"study {name} was frozen with {' '.join(found.extra) or 'no overrides'}; "
+                f"study {name} was frozen with {' '.join(old_snapshot.extra) or 'no overrides'}; "
                 f"give another name (--as …), or take a new snapshot (--fresh)"
             )
-        if _has_changed(given.study, found):
+        if _has_changed(given.study, old_snapshot):
             out.print(
-                f"note     {given.study} has changed since it was frozen ({found.taken}); it goes on as it was, "
+                f"note     {given.study} has changed since it was frozen ({old_snapshot.taken}); it goes on as it was, "
                 "--fresh takes the new one",
             )
-        foreign = {module for run in found.runs for module in run.config.get("plugins", ())} - set(
-            _named_plugins(given)
-        )
+        foreign = {
+            module for run in old_snapshot.runs for module in run.config.get("plugins", ())
+        } - set(_named_plugins(given))
         if not given.status:
             snapshots.refuse_unnamed(foreign, name)
-        return found
+        return old_snapshot
     study = load_study(given.study)
 
     def watch(runs: list[Any]) -> Any:
@@ -125,26 +125,28 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
                 out.print(f"composing {i + 1}/{len(runs)}", end="\r")
             yield run
 
-    taken = snapshots.take(study, name, given.overrides, output_dir, _named_plugins(given), watch)
-    snapshots.refuse_unknown_scores(taken)
-    refused = [run for run in taken.runs if run.refused]
+    snapshot = snapshots.take(
+        study, name, given.overrides, output_dir, _named_plugins(given), watch
+    )
+    snapshots.refuse_unknown_scores(snapshot)
+    refused = [run for run in snapshot.runs if run.refused]
     if refused:
         lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]
         more = [f"… and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
         announce(
-            f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out",
+            f"{len(refused)} of {len(snapshot.runs)} runs cannot be composed and are left out",
             "\n".join([*lines, *more, "Once they can be: --fresh."]),
         )
-    select_runs(taken, given.only)  # a misspelt --only costs nothing but the time to say so
+    select_runs(snapshot, given.only)  # a misspelt --only costs nothing but the time to say so
     if not given.status:
-        snapshots.save(taken)
-        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs")
-    return taken
+        snapshots.save(snapshot)
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+    return snapshot
 
 
 def main(argv: list[str]) -> int:
     """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
-    again = argv[0] == "rerun"
+    is_rerun = argv[0] == "rerun"
     parser = Parser(
         prog=f"runner {argv[0]}",
         description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
@@ -189,85 +191,94 @@ def main(argv: list[str]) -> int:
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours that every run imports")
-    given = parser.parse_intermixed_args(argv[1:])
-    conf_folders.use(given.config_dir)
-    if again and not given.failed:
+    arguments = parser.parse_intermixed_args(argv[1:])
+    conf_folders.use(arguments.config_dir)
+    if is_rerun and not arguments.failed:
         raise ConfigError("rerun: say which runs with --failed")
-    launcher, given.overrides = chosen_launcher(given.overrides)
-    for word in given.overrides:
+    launcher, arguments.overrides = chosen_launcher(arguments.overrides)
+    for word in arguments.overrides:
         key, _, value = word.lstrip("+").partition("=")
         if key == "output_dir":  # of a run it is a key; here every run is told it
             raise ConfigError(
                 f"{word}: where a study records its runs is said by --output-dir {value}"
             )
-    if given.name is not None:
-        if given.name:
-            inside(Path(), given.name, "--as")
-        if not given.name or "/" in given.name:
+    if arguments.name is not None:
+        if arguments.name:
+            inside(Path(), arguments.name, "--as")
+        if not arguments.name or "/" in arguments.name:
             raise ConfigError(
-                f"--as {given.name!r}: no name of a folder; give a plain one, such as {Path(given.study).stem}_2"
+                f"--as {arguments.name!r}: no name of a folder; give a plain one, such as {Path(arguments.study).stem}_2"
             )
-    if given.jobs is None:
-        given.jobs = launcher.jobs or os.cpu_count() or 1
-    if given.jobs < 1:
-        raise ConfigError(f"--jobs {given.jobs}: must be ≥ 1")
-    if given.jobs_per_gpu < 1:
-        raise ConfigError(f"--jobs-per-gpu {given.jobs_per_gpu}: must be ≥ 1")
-    output_dir = Path(given.output_dir).resolve()
-    if again and snapshots.load(given.name or Path(given.study).stem, output_dir) is None:
+    if arguments.jobs is None:
+        arguments.jobs = launcher.jobs or os.cpu_count() or 1
+    if arguments.jobs < 1:
+        raise ConfigError(f"--jobs {arguments.jobs}: must be ≥ 1")
+    if arguments.jobs_per_gpu < 1:
+        raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
+    output_dir = Path(arguments.output_dir).resolve()
+    if (
+        is_rerun
+        and snapshots.load(arguments.name or Path(arguments.study).stem, output_dir) is None
+    ):
         raise ConfigError(
-            f"study {given.study} was never launched under {output_dir}; start it with: runner study {given.study}"
+            f"study {arguments.study} was never launched under {output_dir}; start it with: runner study {arguments.study}"
         )
-    snapshot = _snapshot(given, output_dir)
-    runs = select_runs(snapshot, given.only)
-    if given.status:
+    snapshot = _snapshot(arguments, output_dir)
+    runs = select_runs(snapshot, arguments.only)
+    if arguments.status:
         jobs = submitted_jobs(snapshot)
-        shown = [run for run in snapshot.runs if run.refused or run in runs]
+        visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
 
         def state_in_words(run: FrozenRun, state: str) -> str:
             return words(snapshot, run, state, jobs)
 
-        if given.json:
-            print_json(states_of(snapshot, shown, state_in_words))
+        if arguments.json:
+            print_json(states_of(snapshot, visible_runs, state_in_words))
         elif out.is_terminal:
-            out.print(status(snapshot, shown, state_in_words))
+            out.print(status(snapshot, visible_runs, state_in_words))
         else:
             print_table(
                 "",
                 (),
                 [
                     [str(word) for word in line.values()]
-                    for line in states_of(snapshot, shown, state_in_words)
+                    for line in states_of(snapshot, visible_runs, state_in_words)
                 ],
             )
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
-    wanted = (
-        FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
+    states_to_run = (
+        FAILED
+        if arguments.failed
+        else ("not started", "interrupted", "pruned", "failed", "crashed")
     )
     before = runs_to_await(snapshot, states)
-    going = {run.signature for run in before}
-    left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
+    running_ids = {run.signature for run in before}
+    remaining = [
+        run
+        for run in runs
+        if states[run.signature] in states_to_run and run.signature not in running_ids
+    ]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
-    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{given.jobs} at a time"
-    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {where}")
+    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{arguments.jobs} at a time"
+    out.print(f"study    {snapshot.name}: {counts}; running {len(remaining)}, {where}")
     if before:
         out.print(
             f"         {len(before)} still going from before: they count among these, and are waited for"
         )
     diverged = sum(s == "diverged" for s in states.values())
-    if diverged and not given.failed:
+    if diverged and not arguments.failed:
         out.print(
-            f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again"
+            f"         {diverged} diverged before: runner rerun --failed {arguments.study} tries them again"
         )
     code = (
-        launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu)
-        if before or left
+        launch(snapshot, [*before, *remaining], arguments.jobs, launcher, arguments.jobs_per_gpu)
+        if before or remaining
         else 0
     )
     if code <= 1:
-        out.print(f"report   runner report {snapshot.name}{_flags(given)}")
-    refused = len(refused_among(snapshot, given.only))
+        out.print(f"report   runner report {snapshot.name}{_flags(arguments)}")
+    refused = len(refused_among(snapshot, arguments.only))
     if refused and code == 0:
         out.print(
             f"refused  {refused} of its runs, which cannot be composed: --status says why",

@@ -99,7 +99,7 @@ class SubmititEngine:
                 **{k if k in GENERAL else f"{self.kind}_{k}": v for k, v in keys.items()},
             )
             with executor.batch():
-                found = [executor.submit(job) for job in jobs]
+                submissions = [executor.submit(job) for job in jobs]
         except (
             RuntimeError,
             ValueError,
@@ -111,11 +111,11 @@ class SubmititEngine:
             raise ConfigError(
                 f"hydra/launcher={self.name}: {str(error).strip().splitlines()[-1]}"
             ) from None
-        return [QueuedJob(job, self.kind == "local") for job in found]
+        return [QueuedJob(job, self.kind == "local") for job in submissions]
 
     def find_job(self, number: str) -> QueuedJob:
         """A job that was submitted by a command of before."""
         import submitit
 
-        of = submitit.SlurmJob if self.kind == "slurm" else submitit.LocalJob
-        return QueuedJob(of(folder=self.folder / "%j", job_id=number), self.kind == "local")
+        job_class = submitit.SlurmJob if self.kind == "slurm" else submitit.LocalJob
+        return QueuedJob(job_class(folder=self.folder / "%j", job_id=number), self.kind == "local")

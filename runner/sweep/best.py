@@ -63,8 +63,8 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(f"study {study.study_name}: no trial was completed{others}")
         return None
     out.print(f"study {study.study_name}: {len(done)} trials completed{others}")
-    if told := describe_savings(study):
-        out.print(f"steps    {told}")
+    if savings := describe_savings(study):
+        out.print(f"steps    {savings}")
     out.print(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
     facts: dict[str, Any] = {"study": study.study_name, "fixed": study.user_attrs.get("fixed", [])}
@@ -89,10 +89,8 @@ def show_best(study: Study, folder: Path) -> float | None:
         facts |= {"value": best.values[0], **_facts(best)}
         out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}")
     OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
-    written = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
-    out.print(
-        f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}"
-    )
+    paths = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
+    out.print(f"written  {', '.join([shown_path(paths[0]), *(path.name for path in paths[1:])])}")
     return None if several(study) else best.values[0]
 
 
@@ -122,7 +120,7 @@ def _table(done: Sequence[FrozenTrial], names: Sequence[str], front: Sequence[in
     for name in ("trial", *names, *done[0].params):
         table.add_column(name, justify="right")
     for t in done[: max(SHOWN, len(front))]:
-        shown = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in t.params.values()]
+        cells = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in t.params.values()]
         star = "★ " if t.number in front else ""
-        table.add_row(f"{star}{t.number}", *(number(value) for value in t.values), *shown)
+        table.add_row(f"{star}{t.number}", *(number(value) for value in t.values), *cells)
     return table

@@ -40,10 +40,10 @@ class Objective:
     @property
     def contradiction(self) -> str | None:
         """A line about a direction that is not the score's own; None: it is, or the score has none."""
-        own = better(self.metric)
-        if own is None or TOWARDS[own] == self.direction:
+        better_side = better(self.metric)
+        if better_side is None or TOWARDS[better_side] == self.direction:
             return None
-        return f"{self.metric} is better the {own} it is, and the search is told to {self.direction} it"
+        return f"{self.metric} is better the {better_side} it is, and the search is told to {self.direction} it"
 
 
 def with_direction(metric: str, direction: str | None, where: str, how: str) -> Objective:
@@ -52,11 +52,11 @@ def with_direction(metric: str, direction: str | None, where: str, how: str) -> 
     Raises:
         ConfigError: none is given, and the table of scores has none; ``where`` names the key, ``how`` gives a direction.
     """
-    own = better(metric)
+    better_side = better(metric)
     if direction is not None:
         return Objective(metric, direction)
-    if own is not None:
-        return Objective(metric, TOWARDS[own])
+    if better_side is not None:
+        return Objective(metric, TOWARDS[better_side])
     name = base_name(metric)
     if name in NEITHER:
         raise ConfigError(
@@ -90,20 +90,20 @@ def several(given: Any, objective: str | None) -> list[Objective]:
     """
     if given is None:
         return []
-    held = OmegaConf.to_container(given) if isinstance(given, ListConfig | DictConfig) else given
-    if not isinstance(held, list) or not all(
+    entries = OmegaConf.to_container(given) if isinstance(given, ListConfig | DictConfig) else given
+    if not isinstance(entries, list) or not all(
         isinstance(one, dict) and "metric" in one and set(one) <= {"metric", "direction"}
-        for one in held
+        for one in entries
     ):
         raise ConfigError(
-            f"{KEY}={held}: write [{{metric: accuracy, direction: maximize}}, {{metric: …, direction: …}}]"
+            f"{KEY}={entries}: write [{{metric: accuracy, direction: maximize}}, {{metric: …, direction: …}}]"
         )
-    for one in held:
+    for one in entries:
         if one.get("direction") not in (None, *DIRECTIONS):
             raise ConfigError(
                 f"{KEY}: direction: {one['direction']}: not one of {' | '.join(DIRECTIONS)}"
             )
-    names = [str(one["metric"]) for one in held]
+    names = [str(one["metric"]) for one in entries]
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise ConfigError(
             f"{KEY}: at least two different metrics; of one, write objective={(names or ['…'])[0]}"
@@ -112,17 +112,17 @@ def several(given: Any, objective: str | None) -> list[Objective]:
         raise ConfigError(
             f"objective={objective}: {KEY} already says what is optimised; give one of the two"
         )
-    how = f"direction: {' or '.join(DIRECTIONS)}"
+    hint = f"direction: {' or '.join(DIRECTIONS)}"
     return [
-        with_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", how)
-        for one in held
+        with_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", hint)
+        for one in entries
     ]
 
 
 def asked_for() -> list[str]:
     """The metrics of several objectives that a sweep wants of this job."""
-    told = os.environ.get(METRICS)
-    return told.split("|") if told else []
+    value = os.environ.get(METRICS)
+    return value.split("|") if value else []
 
 
 def values(result: Mapping[str, Sequence[float]], objective: str | None) -> float | list[float]:
@@ -134,13 +134,13 @@ def values(result: Mapping[str, Sequence[float]], objective: str | None) -> floa
     Raises:
         ConfigError: the run has no such metric.
     """
-    told = asked_for()
-    if not (result or told or objective):  # a run of which nothing can be scored
+    requested = asked_for()
+    if not (result or requested or objective):  # a run of which nothing can be scored
         return math.nan
-    names = told or [objective or next(iter(result))]
+    names = requested or [objective or next(iter(result))]
     for name in names:
         if name not in result:
-            key = f"{KEY}: {name}" if told else f"objective={name}"
+            key = f"{KEY}: {name}" if requested else f"objective={name}"
             raise ConfigError(f"{key}: no such metric{nearest(name, result)}")
     means = [sum(result[name]) / len(result[name]) for name in names]
-    return means if told else means[0]
+    return means if requested else means[0]

@@ -35,16 +35,18 @@ def importances(study: Study) -> pd.DataFrame:
     import pandas as pd
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
-    found = []
-    done = completed_trials(study)
+    rows = []
+    trials = completed_trials(study)
     for k, name in enumerate(metrics(study)):
-        if len(done) < FEWEST or len({t.values[k] for t in done}) < 2:
+        if len(trials) < FEWEST or len({t.values[k] for t in trials}) < 2:
             continue
-        of = get_param_importances(
+        shares = get_param_importances(
             study, evaluator=FanovaImportanceEvaluator(seed=0), target=_value(k)
         )
-        found += [{"objective": name, "key": key, "importance": share} for key, share in of.items()]
-    return pd.DataFrame(found, columns=["objective", "key", "importance"])
+        rows += [
+            {"objective": name, "key": key, "importance": share} for key, share in shares.items()
+        ]
+    return pd.DataFrame(rows, columns=["objective", "key", "importance"])
 
 
 def _value(k: int) -> Callable[[FrozenTrial], float]:
@@ -54,10 +56,10 @@ def _value(k: int) -> Callable[[FrozenTrial], float]:
 
 def _varied_keys(study: Study) -> list[str]:
     """The searched keys that have more than one value in completed trials."""
-    done = completed_trials(study)
+    trials = completed_trials(study)
     return (
-        [key for key in done[0].params if len({str(t.params[key]) for t in done}) > 1]
-        if done
+        [key for key in trials[0].params if len({str(t.params[key]) for t in trials}) > 1]
+        if trials
         else []
     )
 
@@ -75,20 +77,23 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
     for k, name in enumerate(names):
         # Optuna's own reading of one objective follows its direction; a target of one's own is for several alone.
         target = _value(k) if several(study) else None
-        of = f": {name}" if several(study) else ""
-        yield f"History{of}", show.plot_optimization_history(study, target=target, target_name=name)
+        suffix = f": {name}" if several(study) else ""
+        yield (
+            f"History{suffix}",
+            show.plot_optimization_history(study, target=target, target_name=name),
+        )
         mine = shares[shares["objective"] == name].sort_values("importance")
         if len(mine):
-            yield f"Importance of the keys{of}", _bars(mine, name)
+            yield f"Importance of the keys{suffix}", _bars(mine, name)
         if keys:
-            drawn = show.plot_parallel_coordinate(
+            figure = show.plot_parallel_coordinate(
                 study, params=keys, target=target, target_name=name
             )
-            yield f"Parallel coordinates{of}", drawn
+            yield f"Parallel coordinates{suffix}", figure
         if len(keys) > 1:
             leading = [key for key in mine["key"][::-1] if key in keys][:KEYS] or keys[:KEYS]
             yield (
-                f"Contour{of}",
+                f"Contour{suffix}",
                 show.plot_contour(study, params=leading, target=target, target_name=name),
             )
     if any(t.intermediate_values for t in study.get_trials(deepcopy=False)):
@@ -109,16 +114,16 @@ def _front(study: Study, names: list[str]) -> go.Figure:
         (False, "other trials", "#9aa5b1"),
         (True, "Pareto front", "#b2182b"),
     ):
-        of = sorted(
+        trials = sorted(
             (t for t in completed_trials(study) if (t.number in front) is best),
             key=lambda t: t.values[0],
         )
-        told = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in of]
+        hover_texts = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in trials]
         figure.add_scatter(
-            x=[t.values[0] for t in of],
-            y=[t.values[1] for t in of],
+            x=[t.values[0] for t in trials],
+            y=[t.values[1] for t in trials],
             name=label,
-            text=told,
+            text=hover_texts,
             hoverinfo="text+x+y",
             mode="lines+markers" if best else "markers",
             marker={"size": 9 if best else 7, "color": color},
@@ -140,18 +145,18 @@ def _bars(shares: pd.DataFrame, name: str) -> go.Figure:
 
 def fragment(study: Study, shares: pd.DataFrame) -> list[tuple[str, str]]:
     """Title and HTML of each figure; the first brings the library with it."""
-    found: list[tuple[str, str]] = []
+    fragments: list[tuple[str, str]] = []
     for title, figure in figures(study, shares):
         figure.update_layout(
             title=None, height=HEIGHT, template="plotly_white", margin={"t": 30, "r": 30}
         )
         html = figure.to_html(
             full_html=False,
-            include_plotlyjs=not found,
+            include_plotlyjs=not fragments,
             config={"displaylogo": False, "responsive": True},
         )
-        found.append((title, html))
-    return found
+        fragments.append((title, html))
+    return fragments
 
 
 def write_report(study: Study, folder: Path) -> list[Path]:
@@ -166,16 +171,16 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     table_as_words(shares).to_csv(folder / "importances.csv", index=False)
     names = metrics(study)
     front = on_front(study)
-    done = completed_trials(study)
-    written = [folder / "report.html", folder / "importances.csv"]
+    trials = completed_trials(study)
+    paths = [folder / "report.html", folder / "importances.csv"]
     if several(study):
         rows = [
             dict(zip(names, t.values, strict=True)) | t.params | {"trial": t.number}
-            for t in done
+            for t in trials
             if t.number in front
         ]
         table_as_words(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
-        written.append(folder / "front.csv")
+        paths.append(folder / "front.csv")
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
@@ -184,7 +189,7 @@ def write_report(study: Study, folder: Path) -> list[Path]:
         name=study.study_name,
         metrics=names,
         goals=[to.name.lower() for to in study.directions],
-        done=done,
+        done=trials,
         ended=ended,
         front=front,
         several=several(study),
@@ -192,5 +197,5 @@ def write_report(study: Study, folder: Path) -> list[Path]:
         number=number,
         figures=fragment(study, shares),
     )
-    write_text(written[0], html)
-    return written
+    write_text(paths[0], html)
+    return paths

@@ -116,10 +116,10 @@ class OptunaSweeper(Sweeper):
         self.params = dict(params or {})
 
     def _check(self) -> None:
-        for key, known in (("direction", DIRECTIONS), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
+        for key, choices in (("direction", DIRECTIONS), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
             value = getattr(self, key)
-            if value not in known and not (key == "direction" and value is None):
-                raise ConfigError(f"hydra.sweeper.{key}={value}: not one of {' | '.join(known)}")
+            if value not in choices and not (key == "direction" and value is None):
+                raise ConfigError(f"hydra.sweeper.{key}={value}: not one of {' | '.join(choices)}")
         for key, least in (("n_trials", 1), ("n_jobs", 1), ("startup_trials", 1), ("reduction", 2)):
             value = getattr(self, key)
             if not (isinstance(value, int) and value >= least) and not (
@@ -155,11 +155,11 @@ class OptunaSweeper(Sweeper):
 
     # -- the study -----------------------------------------------------------------------------------------------------
     def _space(self, arguments: list[str]) -> tuple[dict[str, BaseDistribution], list[str]]:
-        given = [f"{key!s}={value}" for key, value in self.params.items()] + list(arguments)
+        words = [f"{key!s}={value}" for key, value in self.params.items()] + list(arguments)
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         space: dict[str, BaseDistribution] = {}
         fixed: dict[str, str] = {}
-        for override in parser.parse_overrides(given):
+        for override in parser.parse_overrides(words):
             key = override.get_key_element()
             space.pop(key, None)  # the command line has the last word over params
             fixed.pop(key, None)
@@ -288,8 +288,8 @@ class OptunaSweeper(Sweeper):
                     study.sampler = sampler(
                         self.sampler, self.seed, len(trials), self.startup_trials, space
                     )
-                    asked = study.ask(space)
-                    batch.append((asked.number, asked.params))
+                    new_trial = study.ask(space)
+                    batch.append((new_trial.number, new_trial.params))
                     trials = study.get_trials(deepcopy=False)
                 if not batch:
                     break
@@ -312,15 +312,15 @@ class OptunaSweeper(Sweeper):
             link = QuotedString(
                 f"{self.storage_url}|{self.name}|{number}", Quote.single
             ).with_quotes()
-            told = [f"+hydra.job.env_set.{VARIABLE}={link}"]
+            extra_overrides = [f"+hydra.job.env_set.{VARIABLE}={link}"]
             if self.default_objective is not None:
-                told.append(f"objective={self.default_objective}")
+                extra_overrides.append(f"objective={self.default_objective}")
             if len(self.objectives) > 1:
                 names = QuotedString(
                     "|".join(one.metric for one in self.objectives), Quote.single
                 ).with_quotes()
-                told.append(f"+hydra.job.env_set.{METRICS}={names}")
-            jobs.append([*fixed, *overrides_of(params), *told])
+                extra_overrides.append(f"+hydra.job.env_set.{METRICS}={names}")
+            jobs.append([*fixed, *overrides_of(params), *extra_overrides])
         try:
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
         except Exception as error:
@@ -336,8 +336,8 @@ class OptunaSweeper(Sweeper):
         )  # a grid's would stop a loop of Optuna's own, which there is not
         for (number, params), job in zip(batch, returns, strict=True):
             value = job._return_value
-            if job.status == JobStatus.COMPLETED and (found := _finite(value)):
-                study.tell(number, found)
+            if job.status == JobStatus.COMPLETED and (scores := _finite(value)):
+                study.tell(number, scores)
             elif "pruned at" in study.get_trials(deepcopy=False)[number].user_attrs:
                 study.tell(number, state=TrialState.PRUNED)
             elif isinstance(value, Interrupted):
@@ -361,9 +361,9 @@ class OptunaSweeper(Sweeper):
 
 def _finite(value: Any) -> list[float]:
     """Scores of a job; empty if they are not all finite numbers."""
-    found = value if isinstance(value, list) else [value]
-    numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in found)
-    return [float(one) for one in found] if numbers else []
+    scores = value if isinstance(value, list) else [value]
+    numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in scores)
+    return [float(one) for one in scores] if numbers else []
 
 
 def _alive(holder: str) -> bool:

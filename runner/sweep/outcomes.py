@@ -69,7 +69,7 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
     Raises:
         ConfigError: a file is damaged.
     """
-    found = []
+    outcomes = []
     for path in list_folder(sweep / OF_JOBS):
         if path.suffix != ".json":
             continue
@@ -78,14 +78,14 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
             folder = (
                 None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
             )
-            found.append(JobOutcome(**facts | {"folder": folder}))
+            outcomes.append(JobOutcome(**facts | {"folder": folder}))
         except PermissionError as error:
             tell_unreadable(path, error)
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(
                 f"{path}: not what a job of a sweep writes; remove it, or give the sweep again"
             ) from None
-    return sorted(found, key=lambda outcome: outcome.number)
+    return sorted(outcomes, key=lambda outcome: outcome.number)
 
 
 @contextmanager
@@ -93,19 +93,19 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
     """The command line with the sweep's folder in it, and that folder, told to the jobs by an environment variable.
 
     (as it was, None) where the command line is a mistake that Hydra will tell."""
-    found = _sweep(argv)
-    if found is None:
+    location = _sweep(argv)
+    if location is None:
         yield argv, None
         return
-    sweep, keys = found
+    sweep, keys = location
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    told = {
+    environment = {
         SWEEP: str(sweep.resolve()),
         SWEPT: ",".join(keys),
         PROCESS: f"{os.getpid()}:{process_start(os.getpid())}",
     }
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
     try:
         yield [*argv, f"hydra.sweep.dir='{quoted}'"], sweep
     finally:
@@ -137,16 +137,16 @@ def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
     words = [word for word in argv if not word.startswith("-")]
     try:
         overrides = OverridesParser.create().parse_overrides(words)
-        alone = [
+        fixed_words = [
             o.input_line or ""
             for o in overrides
             if not o.is_sweep_override() and not o.key_or_group.startswith("hydra")
         ]
-        given = [o.value() for o in overrides if o.key_or_group == "hydra.sweep.dir"]
-        output_dir = Path(str(compose_in_full(alone).output_dir))
+        sweep_dirs = [o.value() for o in overrides if o.key_or_group == "hydra.sweep.dir"]
+        output_dir = Path(str(compose_in_full(fixed_words).output_dir))
     except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
         return None
     folder = Path(
-        str(given[-1]) if given else output_dir / "multirun" / time.strftime(STAMP)
+        str(sweep_dirs[-1]) if sweep_dirs else output_dir / "multirun" / time.strftime(STAMP)
     ).resolve()
     return folder, [o.key_or_group for o in overrides if o.is_sweep_override()]

@@ -79,21 +79,22 @@ def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    found: dict[str, list[Any]] = {}
-    for key, of in space.items():
-        if isinstance(of, CategoricalDistribution):
-            found[key] = list(of.choices)
-        elif isinstance(of, IntDistribution) and not of.log:
-            found[key] = list(range(of.low, of.high + 1, of.step))
-        elif isinstance(of, FloatDistribution) and of.step is not None:
-            found[key] = [
-                of.low + k * of.step for k in range(round((of.high - of.low) / of.step) + 1)
+    values: dict[str, list[Any]] = {}
+    for key, domain in space.items():
+        if isinstance(domain, CategoricalDistribution):
+            values[key] = list(domain.choices)
+        elif isinstance(domain, IntDistribution) and not domain.log:
+            values[key] = list(range(domain.low, domain.high + 1, domain.step))
+        elif isinstance(domain, FloatDistribution) and domain.step is not None:
+            values[key] = [
+                domain.low + k * domain.step
+                for k in range(round((domain.high - domain.low) / domain.step) + 1)
             ]
         else:
             raise ConfigError(
                 f"{key}: hydra.sweeper.sampler=grid needs values to list: choice(…) or range(…)"
             )
-    return found
+    return values
 
 
 def overrides_of(params: Mapping[str, Any]) -> list[str]:
@@ -117,11 +118,11 @@ def sampler(
 
     if name == "grid":
         return GridSampler(grid(space or {}), seed=seed)
-    own = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
+    trial_seed = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
     return (
-        RandomSampler(seed=own)
+        RandomSampler(seed=trial_seed)
         if name == "random"
-        else TPESampler(n_startup_trials=startup_trials, seed=own)
+        else TPESampler(n_startup_trials=startup_trials, seed=trial_seed)
     )
 
 
@@ -148,8 +149,8 @@ def absolute(url: str) -> str:
 
     The path of a file is taken as it is written, percent signs and question marks too."""
     for kind in FILES:
-        head, found, path = url.partition(kind)
-        if found and not head:
+        head, separator, path = url.partition(kind)
+        if separator and not head:
             return sqlite_uri(Path(path)) if kind == SQLITE else f"{kind}{Path(path).resolve()}"
     return url
 
@@ -185,7 +186,7 @@ def storage(url: str) -> Any:
             f"hydra.sweeper.storage={mask_secrets(url)}: {error.name or 'the driver'} is not installed; {mend}"
         ) from None
     except (OSError, SQLAlchemyError, ValueError) as error:
-        said = mask_secrets(str(error).strip().splitlines()[0])
+        reason = mask_secrets(str(error).strip().splitlines()[0])
         raise ConfigError(
-            f"hydra.sweeper.storage={mask_secrets(url)}: cannot be opened ({said})"
+            f"hydra.sweeper.storage={mask_secrets(url)}: cannot be opened ({reason})"
         ) from None

@@ -68,12 +68,12 @@ def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
     """One row for each setting, in the order of the first job that had it."""
     settings: dict[tuple[tuple[str, str], ...], list[JobOutcome]] = {}
     for outcome in outcomes:
-        told = {
+        overrides = {
             key: value
             for key, value in outcome.values().items()
             if key not in OWN and not key.startswith("hydra")
         }
-        settings.setdefault(tuple(sorted(told.items())), []).append(outcome)
+        settings.setdefault(tuple(sorted(overrides.items())), []).append(outcome)
     keys = dict.fromkeys(key for outcomes in settings.values() for key in outcomes[0].values())
     differ = [
         key
@@ -87,14 +87,14 @@ def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
 
 
 def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = {}
     for folder in dict.fromkeys(
         job.folder for job in jobs if job.state == "done" and job.folder is not None
     ):
         for name, values in ((read_beside(folder) or {}).get("result") or {}).items():
             if "/" not in name:
-                found.setdefault(name, []).extend(values)
-    return found
+                scores.setdefault(name, []).extend(values)
+    return scores
 
 
 def frame(found: list[SweepRow], best: Sequence[SweepRow] = ()) -> pd.DataFrame:
@@ -133,11 +133,11 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     outcomes = read_outcomes(sweep)
     if not outcomes:
         return 0
-    found = rows(outcomes)
-    names = list(dict.fromkeys(name for row in found for name in row.scores))
+    sweep_rows = rows(outcomes)
+    names = list(dict.fromkeys(name for row in sweep_rows for name in row.scores))
     study = _study(sweep, best_is_shown)
-    best = [] if study is None else mark_best(found, study)
-    _write(sweep, found, names, best, study)
+    best = [] if study is None else mark_best(sweep_rows, study)
+    _write(sweep, sweep_rows, names, best, study)
     failed = [job for job in outcomes if job.state == "failed"]
     counts = Counter(job.state for job in outcomes)
     out.print(
@@ -146,7 +146,7 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         )
     )
     if not best_is_shown:
-        varied = list(found[0].overrides)
+        varied = list(sweep_rows[0].overrides)
         table = Table()
         for name in varied or ["settings"]:
             table.add_column(name, overflow="fold")
@@ -155,7 +155,7 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         for name in ("state", "record"):
             table.add_column(name, overflow="fold")
         lines: list[list[str]] = []
-        for row in found[:ROWS]:
+        for row in sweep_rows[:ROWS]:
             records = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records[:2])
             more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
             cells = [*(row.overrides.values() or ["all alike"]), row.seeds or "–"]
@@ -171,17 +171,19 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
                 (),
                 [[*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"], *lines],
             )
-        hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
+        hidden = [f"{len(sweep_rows) - ROWS} more rows"] * (len(sweep_rows) > ROWS)
         hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (
             len(names) > SHOWN
         )
         if hidden:
             out.print(f"{' and '.join(hidden)} in sweep.csv")
     for job in failed:
-        told = " ".join(
-            f"{k}={v}" for k, v in job.values().items() if k in found[0].overrides or k == "seed"
+        settings = " ".join(
+            f"{k}={v}"
+            for k, v in job.values().items()
+            if k in sweep_rows[0].overrides or k == "seed"
         )
-        out.print(f"failed   job {job.number} ({told}): {job.message[:REASON]}", style="red")
+        out.print(f"failed   job {job.number} ({settings}): {job.message[:REASON]}", style="red")
     if (logs := sweep / ".submitit").is_dir():
         out.print(f"logs     of each job: {shown_path(logs)}")
     out.print(
@@ -253,13 +255,13 @@ def main(argv: list[str]) -> int:
         help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00",
     )
     add_json(parser)
-    given = parser.parse_args(argv[1:])
-    sweep = given.folder
+    arguments = parser.parse_args(argv[1:])
+    sweep = arguments.folder
     if not (sweep / OF_JOBS).is_dir():
-        there = sorted(path.parent.name for path in sweep.glob(f"*/{OF_JOBS}"))
-        near = f"; of this folder are: {', '.join(there[-5:])}" if there else ""
+        sweeps = sorted(path.parent.name for path in sweep.glob(f"*/{OF_JOBS}"))
+        near = f"; of this folder are: {', '.join(sweeps[-5:])}" if sweeps else ""
         raise ConfigError(f"{sweep}: no folder of a sweep, it has no {OF_JOBS}/{near}")
-    if given.json:
+    if arguments.json:
         lines = frame(rows(read_outcomes(sweep.resolve()))).to_dict("records")
         print_json({str(name): value for name, value in line.items()} for line in lines)
         return 0

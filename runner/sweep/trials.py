@@ -23,11 +23,11 @@ def completed_trials(study: Study) -> list[FrozenTrial]:
     """Trials that were scored: the best first, of several objectives those on the Pareto front."""
     from optuna.trial import TrialState
 
-    done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
+    trials = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     signs = [-1 if direction.name == "MAXIMIZE" else 1 for direction in study.directions]
     front = set(on_front(study))
     return sorted(
-        done,
+        trials,
         key=lambda t: (
             t.number not in front,
             [s * v for s, v in zip(signs, t.values, strict=True)],
@@ -61,6 +61,6 @@ def describe_savings(study: Study) -> str:
         "steps" in t.user_attrs for t in ended
     ):
         return ""
-    taken = steps_taken(ended)
-    whole = sum(int(t.user_attrs["steps"]) for t in ended)
-    return f"{taken:,} steps of {whole:,}: pruning saved {1 - taken / whole:.0%}"
+    n_taken = steps_taken(ended)
+    n_total = sum(int(t.user_attrs["steps"]) for t in ended)
+    return f"{n_taken:,} steps of {n_total:,}: pruning saved {1 - n_taken / n_total:.0%}"

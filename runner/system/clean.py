@@ -93,13 +93,15 @@ def runs(output_dir: Path) -> list[Path]:
     experiments = [
         folder for folder in list_folder(output_dir) if folder.is_dir() and not folder.is_symlink()
     ]
-    found = list[Path]()
+    run_folders = list[Path]()
     for folder in experiments:
         try:
-            found += [run for run in list_folder(folder) if is_run(run) and not run.is_symlink()]
+            run_folders += [
+                run for run in list_folder(folder) if is_run(run) and not run.is_symlink()
+            ]
         except PermissionError as error:
             tell_unreadable(folder, error)
-    return found
+    return run_folders
 
 
 def unfinished_files(output_dir: Path) -> Iterator[Litter]:
@@ -150,16 +152,16 @@ def _list(litters: Iterable[Litter], output_dir: Path) -> None:
     by: dict[str, list[Litter]] = {}
     for litter in litters:
         by.setdefault(litter.kind, []).append(litter)
-    for kind, of in by.items():
-        shown = sorted(of, key=lambda litter: -litter.size)
-        shown = shown[:SHOWN] if sys.stdout.isatty() else shown
+    for kind, members in by.items():
+        largest = sorted(members, key=lambda litter: -litter.size)
+        largest = largest[:SHOWN] if sys.stdout.isatty() else largest
         lines = [
-            (kind, str(litter.path.relative_to(output_dir)), mb(litter.size)) for litter in shown
+            (kind, str(litter.path.relative_to(output_dir)), mb(litter.size)) for litter in largest
         ]
         print_table("", ("kind", "what", "size"), lines)
-        if more := len(of) - len(shown):
+        if more := len(members) - len(largest):
             print(f"… and {more} more")
-        print(f"{KINDS[kind]}: {len(of)}, {mb(sum(litter.size for litter in of))}")
+        print(f"{KINDS[kind]}: {len(members)}, {mb(sum(litter.size for litter in members))}")
 
 
 def _confirm() -> bool:
@@ -181,7 +183,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner clean",
         description="Removes or ends "
-        + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
+        + "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
         + ". It lists them with "
         "their size and asks first. Runs that are going, and runs whose folder holds a file named keep, are left alone.",
         epilog="A done run without its checkpoints shows its record as before. Exit code 0, or 2 for a mistake.",
@@ -192,11 +194,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
     )
-    given = parser.parse_args(argv[1:])
-    if wrong := [kind for kind in given.kind if kind not in KINDS]:
+    arguments = parser.parse_args(argv[1:])
+    if wrong := [kind for kind in arguments.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
-    output_dir = Path(given.output_dir)
-    kinds = given.kind or list(KINDS)
+    output_dir = Path(arguments.output_dir)
+    kinds = arguments.kind or list(KINDS)
     everything = chain(find_litter(output_dir), unfinished_files(output_dir))
     litters = [litter for litter in everything if litter.kind in kinds]
     workers = list(orphaned_workers(output_dir)) if "workers" in kinds else []
@@ -206,7 +208,7 @@ def main(argv: list[str]) -> int:
     _list(litters, output_dir)
     for worker in workers:
         print(f"workers: process {worker.process} of {worker.sweep}, a sweep that was killed")
-    if given.dry_run or not (given.yes or _confirm()):
+    if arguments.dry_run or not (arguments.yes or _confirm()):
         print("nothing was removed")
         return 0
     sizes = [litter.size for litter in litters]
@@ -214,8 +216,8 @@ def main(argv: list[str]) -> int:
     if litters:
         print(f"removed  {len(gone)} of {len(litters)}, {mb(sum(gone))}")
     if workers:
-        asked = sum(worker.stop() for worker in workers)
+        n_asked = sum(worker.stop() for worker in workers)
         print(
-            f"asked    {asked} of {len(workers)} workers to end; give the command again to end those that were at work"
+            f"asked    {n_asked} of {len(workers)} workers to end; give the command again to end those that were at work"
         )
     return 0

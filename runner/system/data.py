@@ -49,10 +49,12 @@ def default_data_dir() -> Path:
 
 
 def _select_files(names: list[str]) -> list[DataFile]:
-    known = {f.dataset for f in files.catalogue()}
+    dataset_names = {f.dataset for f in files.catalogue()}
     for name in names:
-        if name not in known | {"all"}:
-            raise ConfigError(f"{name}: no data set with files{nearest(name, known | {'all'})}")
+        if name not in dataset_names | {"all"}:
+            raise ConfigError(
+                f"{name}: no data set with files{nearest(name, dataset_names | {'all'})}"
+            )
     return [f for f in files.catalogue() if not names or "all" in names or f.dataset in names]
 
 
@@ -78,9 +80,9 @@ def _show(title: str, header: tuple[str, ...], lines: Iterable[tuple[str, ...]])
 def _list(chosen: list[DataFile], data_dir: Path) -> int:
     lines = []
     for file in chosen:
-        found = files.find(data_dir, file.path)
+        path = files.find(data_dir, file.path)
         where = (
-            f"in {_folder(found, file)}" if found else f"not here: runner data fetch {file.dataset}"
+            f"in {_folder(path, file)}" if path else f"not here: runner data fetch {file.dataset}"
         )
         lines.append((file.path, decimal(file.bytes), where))
     _show(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
@@ -93,15 +95,15 @@ def _verify(chosen: list[DataFile], data_dir: Path) -> int:
     lines = []
     damaged = []
     for file in chosen:
-        found = files.find(data_dir, file.path)
+        path = files.find(data_dir, file.path)
         try:
-            if found is not None:
-                files.verify(found, file)
-            state = "genuine" if found else f"not here: runner data fetch {file.dataset}"
+            if path is not None:
+                files.verify(path, file)
+            state = "genuine" if path else f"not here: runner data fetch {file.dataset}"
         except DamagedFile as error:
             state = "DAMAGED"
             damaged.append(str(error))
-        lines.append((file.path, state, str(_folder(found, file)) if found else ""))
+        lines.append((file.path, state, str(_folder(path, file)) if path else ""))
     _show(f"Checksums (data_dir={data_dir})", ("file", "state", "in"), lines)
     for message in damaged:
         complain(message)
@@ -119,14 +121,14 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
     )
     with Progress(*columns, console=out, disable=not out.is_terminal) as progress:
         for file in chosen:
-            found = files.find(data_dir, file.path)
+            path = files.find(data_dir, file.path)
             try:
-                if found is not None:
-                    files.verify(found, file)
-                    out.print(f"{file.path}: already in {found.parent}", soft_wrap=True)
+                if path is not None:
+                    files.verify(path, file)
+                    out.print(f"{file.path}: already in {path.parent}", soft_wrap=True)
                     continue
             except DamagedFile:
-                out.print(f"{file.path}: {found} is damaged and will be replaced", soft_wrap=True)
+                out.print(f"{file.path}: {path} is damaged and will be replaced", soft_wrap=True)
             try:
                 where = files.fetch(data_dir, file, _Bar(progress, file.path))
                 out.print(
@@ -151,9 +153,9 @@ def main(argv: list[str]) -> int:
         default=default_data_dir(),
         help="default: RUNNER_DATA_DIR, otherwise data",
     )
-    given = parser.parse_args(argv[1:])
-    if given.action == "fetch" and not given.dataset:
+    arguments = parser.parse_args(argv[1:])
+    if arguments.action == "fetch" and not arguments.dataset:
         names = ", ".join(dict.fromkeys(f.dataset for f in files.catalogue()))
         raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
-    action = {"list": _list, "fetch": _fetch, "verify": _verify}[given.action]
-    return action(_select_files(given.dataset), given.data_dir)
+    action = {"list": _list, "fetch": _fetch, "verify": _verify}[arguments.action]
+    return action(_select_files(arguments.dataset), arguments.data_dir)

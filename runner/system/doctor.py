@@ -49,37 +49,37 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
         yield Finding("problem", "outputs", f"{output_dir} cannot be written", mend)
         return
     free = shutil.disk_usage(folder).free if free is None else free
-    found = f"{output_dir}, {free / GIB:.1f} GiB free" + (
+    detail = f"{output_dir}, {free / GIB:.1f} GiB free" + (
         "" if output_dir.exists() else "; will be made"
     )
     mend = "free some space, or set output_dir=… to another disk"
     level: Level = "problem" if free < GIB / 10 else "warning" if free < GIB else "ok"
-    yield Finding(level, "outputs", found, "" if level == "ok" else mend)
+    yield Finding(level, "outputs", detail, "" if level == "ok" else mend)
 
 
 def store(output_dir: Path) -> Findings:
     """That MLflow's store answers; a run needs it neither to start nor to be complete."""
     uri = tracking_uri(output_dir)
-    shown = mask_secrets(uri)
+    masked_uri = mask_secrets(uri)
     origin = "MLFLOW_TRACKING_URI " if os.environ.get("MLFLOW_TRACKING_URI") else ""
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
         if (file := database_file(uri)) is not None:
-            yield Finding("ok", "mlflow", f"{origin}{shown}, {_sqlite(file)}")
+            yield Finding("ok", "mlflow", f"{origin}{masked_uri}, {_sqlite(file)}")
         elif uri.startswith(("http://", "https://")):
             with urllib.request.urlopen(_health(uri), timeout=5) as answer:
-                yield Finding("ok", "mlflow", f"{origin}{shown} answers ({answer.status})")
+                yield Finding("ok", "mlflow", f"{origin}{masked_uri} answers ({answer.status})")
         else:
             client = importlib.import_module("mlflow").MlflowClient(tracking_uri=uri)
             client.search_experiments(max_results=1)
-            yield Finding("ok", "mlflow", f"{origin}{shown} answers")
+            yield Finding("ok", "mlflow", f"{origin}{masked_uri} answers")
     except sqlite3.Error as error:
         mend = "move the file away; `runner sync` fills a new one from the records"
-        yield Finding("problem", "mlflow", f"{shown}: {error}", mend)
+        yield Finding("problem", "mlflow", f"{masked_uri}: {error}", mend)
     except Exception as error:
         # MLflow's clients raise requests', SQLAlchemy's and their own errors, and whatever it was is the finding.
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        yield Finding("warning", "mlflow", f"{origin}{shown}: {mask_secrets(said)}", later)
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        yield Finding("warning", "mlflow", f"{origin}{masked_uri}: {mask_secrets(reason)}", later)
 
 
 def _health(uri: str) -> str:
@@ -112,8 +112,8 @@ def data(data_dir: Path, every_file: bool = False) -> Findings:
             "ok", "data", f"{data_dir} ({origin}) does not exist; the first download makes it"
         )
     for dataset, members in groupby(files.catalogue(), key=lambda file: file.dataset):
-        found = [_looked_at(data_dir, file) for file in members]
-        yield from found if every_file else _together(dataset, found)
+        findings = [_looked_at(data_dir, file) for file in members]
+        yield from findings if every_file else _together(dataset, findings)
     yield from identities(data_dir)
 
 
@@ -126,12 +126,12 @@ def _looked_at(data_dir: Path, file: DataFile) -> Finding:
     path = files.find(data_dir, file.path)
     fetch = f"runner data fetch {file.dataset}"
     if path is None:
-        found = (
+        detail = (
             f"{ABSENT}; a run that needs it downloads it"
             if file.urls
             else f"{ABSENT}; it is put there by hand"
         )
-        return Finding("ok", file.path, found)
+        return Finding("ok", file.path, detail)
     try:
         files.verify(path, file)
     except DamagedFile as error:
@@ -183,8 +183,8 @@ def identities(data_dir: Path) -> Findings:
             continue
         if _stands_in(cls, values, data_dir):
             mend = "results would carry that name and compare with no published number"
-            found = f"would use {used}, unless its files are downloaded"
-            yield Finding("warning", f"dataset={name}", found, mend)
+            detail = f"would use {used}, unless its files are downloaded"
+            yield Finding("warning", f"dataset={name}", detail, mend)
         else:
             yield Finding("ok", f"dataset={name}", f"would use {used}")
 
@@ -243,18 +243,18 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--files", action="store_true", help="a line for every data file")
     add_json(parser)
-    given = parser.parse_args(argv[1:])
-    output_dir = Path(given.output_dir)
-    data_dir = Path(given.data_dir)
+    arguments = parser.parse_args(argv[1:])
+    output_dir = Path(arguments.output_dir)
+    data_dir = Path(arguments.data_dir)
 
     def everything() -> Findings:
         for check in (python, packages, torch_and_gpu, threads, memory):
             yield from check()
         yield from outputs(output_dir)
         yield from store(output_dir)
-        yield from data(data_dir, given.files)
+        yield from data(data_dir, arguments.files)
 
-    counts = report(everything(), given.json)
-    if not given.json:
+    counts = report(everything(), arguments.json)
+    if not arguments.json:
         print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
     return 1 if counts["problem"] else 0

@@ -37,13 +37,13 @@ Findings = Iterator[Finding]
 
 # ---- the program ------------------------------------------------------------------------------------------------------
 def python() -> Findings:
-    found = f"{platform.python_version()} ({sys.executable})"
+    detail = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info[:2] < OLDEST_PYTHON:
         yield Finding(
-            "problem", "python", found, "use Python {}.{} or newer".format(*OLDEST_PYTHON)
+            "problem", "python", detail, "use Python {}.{} or newer".format(*OLDEST_PYTHON)
         )
     else:
-        yield Finding("ok", "python", found)
+        yield Finding("ok", "python", detail)
 
 
 def packages(requirements: list[str] | None = None) -> Findings:
@@ -66,7 +66,7 @@ def packages(requirements: list[str] | None = None) -> Findings:
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         name = requirement.name
-        wanted = str(requirement.specifier)
+        specifier = str(requirement.specifier)
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -74,7 +74,10 @@ def packages(requirements: list[str] | None = None) -> Findings:
             continue
         if not requirement.specifier.contains(version, prereleases=True):
             yield Finding(
-                "warning", name, f"{version}, tested with {wanted}", f"pip install '{requirement}'"
+                "warning",
+                name,
+                f"{version}, tested with {specifier}",
+                f"pip install '{requirement}'",
             )
         else:
             fine.append(f"{name} {version}")
@@ -125,24 +128,24 @@ def available_cores() -> int:
 def threads(cpus: int | None = None, load: float | None = None) -> Findings:
     """Cores that may be used, what keeps them busy, and the threads that a job will take."""
     cpus = cpus or available_cores()
-    given = os.environ.get("OMP_NUM_THREADS")
-    if given is None:
+    value = os.environ.get("OMP_NUM_THREADS")
+    if value is None:
         yield Finding(
             "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, a job takes threads=1"
         )
-    elif not given.isdigit() or int(given) < 1:
-        yield Finding("problem", "threads", f"OMP_NUM_THREADS={given}", "unset it, or set it to 1")
-    elif int(given) > cpus:
-        found = f"OMP_NUM_THREADS={given} on {cpus} cores"
+    elif not value.isdigit() or int(value) < 1:
+        yield Finding("problem", "threads", f"OMP_NUM_THREADS={value}", "unset it, or set it to 1")
+    elif int(value) > cpus:
+        detail = f"OMP_NUM_THREADS={value} on {cpus} cores"
         yield Finding(
             "warning",
             "threads",
-            found,
+            detail,
             "set it to 1 and run jobs in parallel: steps get several times slower",
         )
     else:
         yield Finding(
-            "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS={given}, unless threads=… is given"
+            "ok", "threads", f"{cpus} cores; OMP_NUM_THREADS={value}, unless threads=… is given"
         )
     load = os.getloadavg()[0] if load is None else load
     if load > 1.5 * cpus:
@@ -159,8 +162,10 @@ def memory(available: int | None = None) -> Findings:
     if available is None:
         yield Finding("ok", "memory", "unknown on this system")
         return
-    found = f"{available / GIB:.1f} GiB available"
+    detail = f"{available / GIB:.1f} GiB available"
     if available < 2 * GIB:
-        yield Finding("warning", "memory", found, "close other programs, or run fewer jobs at once")
+        yield Finding(
+            "warning", "memory", detail, "close other programs, or run fewer jobs at once"
+        )
     else:
-        yield Finding("ok", "memory", found)
+        yield Finding("ok", "memory", detail)

@@ -106,14 +106,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
     )
-    given = parser.parse_args(argv[1:])
-    output_dir = Path(given.output_dir)
+    arguments = parser.parse_args(argv[1:])
+    output_dir = Path(arguments.output_dir)
     uri = tracking_uri(output_dir)
     if uri.startswith(("http://", "https://")):
         print(f"MLFLOW_TRACKING_URI is a server already, open it: {mask_secrets(uri)}")
         return 0
-    check(uri, given.port)
-    print(f"MLflow  http://{HOST}:{given.port}  ready in some seconds, Ctrl-C stops it", flush=True)
+    check(uri, arguments.port)
+    print(
+        f"MLflow  http://{HOST}:{arguments.port}  ready in some seconds, Ctrl-C stops it",
+        flush=True,
+    )
     print(f"store   {mask_secrets(uri)}", flush=True)
     with without_strays(uri):
-        return serve(command(uri, given.port, output_dir))
+        return serve(command(uri, arguments.port, output_dir))

@@ -57,32 +57,32 @@ class Point(NamedTuple):
 
 def key(name: str) -> str:
     """A name that MLflow takes, which other names may become too: see ``keys``."""
-    found = re.sub(r"[^\w\-./ :]", "_", name)
-    if posixpath.normpath(found) != found or found.startswith("/") or found in (".", ".."):
-        found = "/".join(
+    text = re.sub(r"[^\w\-./ :]", "_", name)
+    if posixpath.normpath(text) != text or text.startswith("/") or text in (".", ".."):
+        text = "/".join(
             re.sub(r"^\.*$", lambda dots: "_" * max(1, len(dots.group())), part)
-            for part in found.split("/")
+            for part in text.split("/")
         )
-    return found if len(found) <= LONGEST_KEY else f"{found[: LONGEST_KEY - 9]} {_digest(name)}"
+    return text if len(text) <= LONGEST_KEY else f"{text[: LONGEST_KEY - 9]} {_digest(name)}"
 
 
 def keys(names: Iterable[str]) -> dict[str, str]:
     """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the others have the code points
     of the signs that it lacks (``a_ x25`` for ``a%``)."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
+    by_name: dict[str, str] = {}
+    used_keys: set[str] = set()
     for name in names:
-        if name in found:
+        if name in by_name:
             continue
-        own = key(name)
-        if own in taken:
+        candidate = key(name)
+        if candidate in used_keys:
             signs = "-".join(f"x{ord(sign):x}" for sign in re.findall(r"[^\w\-./ :]", name))
-            own = f"{own} {signs if 0 < len(signs) < 40 else _digest(name)}"
-        if own in taken or len(own) > LONGEST_KEY:
-            own = f"{key(name)[: LONGEST_KEY - 9]} {_digest(name)}"
-        found[name] = own
-        taken.add(own)
-    return found
+            candidate = f"{candidate} {signs if 0 < len(signs) < 40 else _digest(name)}"
+        if candidate in used_keys or len(candidate) > LONGEST_KEY:
+            candidate = f"{key(name)[: LONGEST_KEY - 9]} {_digest(name)}"
+        by_name[name] = candidate
+        used_keys.add(candidate)
+    return by_name
 
 
 def _digest(name: str) -> str:
@@ -143,12 +143,14 @@ class Content:
     @property
     def run_name(self) -> str:
         """Experiment, what was overridden, and the beginning of the signature."""
-        said = self._overridden
-        said = said if len(said) <= LONGEST_NAME else f"{said[: LONGEST_NAME - 1]}…"
+        overrides = self._overridden
+        overrides = (
+            overrides if len(overrides) <= LONGEST_NAME else f"{overrides[: LONGEST_NAME - 1]}…"
+        )
         return mask_secrets(
             " ".join(
                 word
-                for word in (self.facts["experiment"], said, self.facts["signature"][:8])
+                for word in (self.facts["experiment"], overrides, self.facts["signature"][:8])
                 if word
             )
         )
@@ -160,15 +162,15 @@ class Content:
         command: Sequence[str] = self.facts.get("command") or []
         if self.facts.get("study") and len(command) == 2 and command[0].endswith("snapshot.yaml"):
             return command[1]  # a run of a study is called by its row and its cell
-        given = [
+        overrides = [
             word for word in command if "=" in word and not word.startswith(("-", "+experiment"))
         ]
-        return " ".join(that_count(given))
+        return " ".join(that_count(overrides))
 
     def birth_tags(self) -> dict[str, str]:
         """Tags set when a run is created, and never again: users may change them."""
         command = shlex.join(["runner", *(self.facts.get("command") or [])])
-        found = {
+        tags = {
             "mlflow.user": self.facts.get("user") or "unknown",
             "mlflow.source.name": mask_secrets(command),
             "mlflow.source.type": "LOCAL",
@@ -176,13 +178,13 @@ class Content:
             "mlflow.note.content": self.config.get("description") or "",
         }
         return {
-            name: cut(value, LONGEST_TAG, "config.yaml") for name, value in found.items() if value
+            name: cut(value, LONGEST_TAG, "config.yaml") for name, value in tags.items() if value
         }
 
     def tags(self) -> dict[str, str]:
         """Current tags of a run."""
         facts = self.facts
-        found = {
+        values = {
             "signature": facts["signature"],
             "data": facts["data"],
             "git": facts.get("git", {}).get("sha", ""),
@@ -193,10 +195,10 @@ class Content:
             "checks": verdict(facts),
             "error": cut(facts.get("error") or "", LONGEST_VALUE, "run.json"),
         }
-        found |= {role: name or "" for role, name in facts["choice"].items()}
+        values |= {role: name or "" for role, name in facts["choice"].items()}
         return {
             name: cut(mask_secrets(str(value)), LONGEST_TAG, "run.json")
-            for name, value in found.items()
+            for name, value in values.items()
         }
 
     @cached_property
@@ -204,8 +206,8 @@ class Content:
         """The config, key by dotted key."""
         values = dict(_flat(self.config))
         return {
-            own: cut(mask_secrets(values[name]), LONGEST_VALUE, "config.yaml")
-            for name, own in keys(values).items()
+            mlflow_key: cut(mask_secrets(values[name]), LONGEST_VALUE, "config.yaml")
+            for name, mlflow_key in keys(values).items()
         }
 
     @property
@@ -214,8 +216,10 @@ class Content:
 
         An older record without one has the digest of the data's settings.
         """
-        found = self.facts.get("data_digest")
-        return found or digest({"data": self.facts["data"], "dataset": self.config.get("dataset")})
+        stored_digest = self.facts.get("data_digest")
+        return stored_digest or digest(
+            {"data": self.facts["data"], "dataset": self.config.get("dataset")}
+        )
 
     # -- when ----------------------------------------------------------------------------------------------------------
     @cached_property
@@ -283,13 +287,13 @@ class Content:
     @property
     def result(self) -> list[Point]:
         """Means over replicates, and their standard errors."""
-        found = []
+        points = []
         for name, values in self.facts["result"].items():
             mean, se = mean_se(values)
-            found.append(Point(f"result/{self._keys[name]}", mean, self.ends, 0))
+            points.append(Point(f"result/{self._keys[name]}", mean, self.ends, 0))
             if len(values) > 1:
-                found.append(Point(f"result/{self._keys[f'{name} SE']}", se, self.ends, 0))
-        return found
+                points.append(Point(f"result/{self._keys[f'{name} SE']}", se, self.ends, 0))
+        return points
 
 
 def digest(values: Any) -> str:

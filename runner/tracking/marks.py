@@ -81,7 +81,7 @@ def _read(path: Path) -> dict[str, Marks]:
         content: dict[str, Any] = json.loads(read_plain(path))
         if "uri" in content:
             return _of_before(content)
-        return {name: _marks(found) for name, found in content["stores"].items()}
+        return {name: _marks(entry) for name, entry in content["stores"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

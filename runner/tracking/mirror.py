@@ -77,8 +77,8 @@ class Mirror:
         try:
             if not self.folder.is_dir():
                 raise BadRecord("no such folder")
-            own = lock_file(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
-            with own, one_at_a_time(self.uri, self.seconds, self.on_wait):
+            folder_lock = lock_file(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
+            with folder_lock, one_at_a_time(self.uri, self.seconds, self.on_wait):
                 content = Content.of(self.folder)
                 file = MarksFile(self.folder, self.store)
                 client = self._connect()

@@ -58,7 +58,7 @@ class Push:
             Deleted, Replaced, BadRecord, or any exception of MLflow's client.
         """
         state = self._state(content)
-        known = self._uploaded_params(self.file.here)
+        params = self._uploaded_params(self.file.here)
         marks = self.file.here
         if marks.ended == state:  # in, as records of before say it
             marks.ended = _end(content, state)
@@ -66,7 +66,7 @@ class Push:
             return
         if marks.run_id is None:
             self._make(marks, content, content.run_name, content.starts, content.birth_tags())
-        self._parameters(content, known)
+        self._parameters(content, params)
         self._tags(content, state)
         self._inputs(content)
         if content.is_looped:
@@ -99,18 +99,18 @@ class Push:
     def _experiment(self, name: str) -> str:
         from mlflow.exceptions import MlflowException
 
-        found = self.client.get_experiment_by_name(name)
-        if found is None:
+        experiment = self.client.get_experiment_by_name(name)
+        if experiment is None:
             try:
                 return self.client.create_experiment(name, self.files_at, dict(KIND))
             except MlflowException:  # another process made it just now
-                found = self.client.get_experiment_by_name(name)
-                if found is None:
+                experiment = self.client.get_experiment_by_name(name)
+                if experiment is None:
                     raise
         for tag, kind in KIND.items():  # one of before; what a user has chosen stays
-            if tag not in found.tags:
-                self.client.set_experiment_tag(found.experiment_id, tag, kind)
-        return found.experiment_id
+            if tag not in experiment.tags:
+                self.client.set_experiment_tag(experiment.experiment_id, tag, kind)
+        return experiment.experiment_id
 
     def _make(
         self, marks: RunMarks, content: Content, name: str, start: int, tags: dict[str, str]
@@ -118,8 +118,8 @@ class Push:
         """Makes a run, or finds the one that was made when no answer came."""
         experiment = self._experiment(content.facts["experiment"])
         if marks.asked:
-            found = self.client.search_runs([experiment], f"tags.`{KEY}` = '{marks.key}'")
-            marks.run_id = found[0].info.run_id if found else None
+            matches = self.client.search_runs([experiment], f"tags.`{KEY}` = '{marks.key}'")
+            marks.run_id = matches[0].info.run_id if matches else None
         if marks.run_id is None:
             marks.asked = True
             self.file.save()
@@ -134,11 +134,11 @@ class Push:
         marks = self.file.here
         if marks.params:
             return
-        left = [
+        params = [
             Param(name, value) for name, value in content.parameters.items() if name not in known
         ]
-        for i in range(0, len(left), PARAMETERS):
-            self.client.log_batch(_id(marks), params=left[i : i + PARAMETERS])
+        for i in range(0, len(params), PARAMETERS):
+            self.client.log_batch(_id(marks), params=params[i : i + PARAMETERS])
         marks.params = True
         self.file.save()
 
@@ -252,8 +252,8 @@ class Push:
         marks = self.file.here
         for path in list(self._uploaded_files(content)):
             name = str(path.relative_to(self.folder))
-            at = path.stat()
-            stamp = f"{at.st_size} {at.st_mtime_ns}"
+            stat = path.stat()
+            stamp = f"{stat.st_size} {stat.st_mtime_ns}"
             if marks.files.get(name) != stamp:
                 below = str(Path(name).parent)
                 self.client.log_artifact(_id(marks), str(path), None if below == "." else below)

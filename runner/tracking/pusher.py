@@ -111,16 +111,16 @@ class Pusher:
                 if request in gone:
                     clear(request)
                 continue
-            seen = self.watched.setdefault(folder, Watched())
-            due = seen.due(folder, self.clock()) or request in gone
+            entry = self.watched.setdefault(folder, Watched())
+            due = entry.due(folder, self.clock()) or request in gone
             if not due or (self.backoff.waiting and not last):
                 continue
-            tried = self._push(folder, seen)
+            tried = self._push(folder, entry)
             if request in gone and (tried or last):
                 clear(request)
             if not tried and last:  # the others would wait as long, and in vain
-                for left in asking:
-                    clear(left)
+                for pending in asking:
+                    clear(pending)
                 break
         self.watched = {folder: seen for folder, seen in self.watched.items() if folder.exists()}
         return len(requests(self.output_dir))

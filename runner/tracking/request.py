@@ -82,7 +82,7 @@ def clear(request: Path) -> None:
 
 def _same(file: IO[str], path: Path) -> bool:
     try:
-        held, there = os.fstat(file.fileno()), path.stat()
+        file_stat, path_stat = os.fstat(file.fileno()), path.stat()
     except OSError:
         return False
-    return (held.st_ino, held.st_dev) == (there.st_ino, there.st_dev)
+    return (file_stat.st_ino, file_stat.st_dev) == (path_stat.st_ino, path_stat.st_dev)

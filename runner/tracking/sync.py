@@ -71,38 +71,42 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
     )
-    given = parser.parse_args(argv[1:])
-    output_dir = Path(given.output_dir)
-    folders = [find(run, output_dir) for run in given.run] or runs(output_dir)
+    arguments = parser.parse_args(argv[1:])
+    output_dir = Path(arguments.output_dir)
+    folders = [find(run, output_dir) for run in arguments.run] or runs(output_dir)
     if not folders:
         out.print(f"no runs under {output_dir}")
         return 0
-    shown = mask_secrets(tracking_uri(output_dir))
+    masked_uri = mask_secrets(tracking_uri(output_dir))
     client = None
     pushed = 0
     bad = list[str]()
     for folder in track(folders, "pushing", console=out, disable=not out.is_terminal):
-        left = f"{_runs(len(folders) - pushed - len(bad))} left for the next runner sync"
+        remainder = f"{_runs(len(folders) - pushed - len(bad))} left for the next runner sync"
         mirror = Mirror(
-            folder, output_dir, client, given.timeout, lambda line: out.print(f"waiting  {line}")
+            folder,
+            output_dir,
+            client,
+            arguments.timeout,
+            lambda line: out.print(f"waiting  {line}"),
         )
         try:
-            with overdue(given.timeout):
+            with overdue(arguments.timeout):
                 is_pushed = mirror.push()
         except OverdueError:
             complain(
-                f"MLFLOW_TRACKING_URI={shown}: {folder} was not in after {given.timeout} s (--timeout); {left}"
+                f"MLFLOW_TRACKING_URI={masked_uri}: {folder} was not in after {arguments.timeout} s (--timeout); {remainder}"
             )
             return 1
         if is_pushed:
             pushed += 1
         elif mirror.unreachable:
-            complain(f"MLFLOW_TRACKING_URI={shown}: {mirror.trouble}; {left}")
+            complain(f"MLFLOW_TRACKING_URI={masked_uri}: {mirror.trouble}; {remainder}")
             return 1
         else:
             bad.append(f"{folder}: {mirror.trouble}")
         client = mirror.client
-    out.print(f"{_runs(pushed)} in {shown}")
+    out.print(f"{_runs(pushed)} in {masked_uri}")
     if bad:
         complain("\n".join([*bad, f"{_runs(len(bad))} left out"]))
     return 1 if bad else 0

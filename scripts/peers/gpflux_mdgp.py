@@ -141,10 +141,10 @@ class Layers(tf.Module):
 
 def main() -> None:
     with np.load(sys.argv[1]) as file:
-        given = dict(file)
-    gpflow.config.set_default_float(given["x"].dtype.type)
-    gpflow.config.set_default_jitter(float(given["jitter"]))
-    model = Layers(given)
+        inputs = dict(file)
+    gpflow.config.set_default_float(inputs["x"].dtype.type)
+    gpflow.config.set_default_jitter(float(inputs["jitter"]))
+    model = Layers(inputs)
     variables = model.trainable_variables
     optimizer = tf_keras.optimizers.legacy.Adam(1e-4, epsilon=1e-8)
 
@@ -159,7 +159,7 @@ def main() -> None:
     for line in sys.stdin:
         request, argument = line.split()
         if request == "differentiate":
-            np.savez(argument, **model.gradients(given))
+            np.savez(argument, **model.gradients(inputs))
             print("written", flush=True)
         else:
             start = time.process_time()

@@ -43,8 +43,8 @@ class Missing(Contamination):
         """A copy of the observations [R, T, dy] with NaN in the place of those lost."""
         y = clean.y
         u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
-        lost = bursts(u, self.probability, self.run_length)
-        return y.masked_fill(lost.unsqueeze(-1), math.nan)
+        is_missing = bursts(u, self.probability, self.run_length)
+        return y.masked_fill(is_missing.unsqueeze(-1), math.nan)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
         """Noise law of the remaining observations for clean noise N(0, Σ): the same law.

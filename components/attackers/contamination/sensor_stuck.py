@@ -44,8 +44,8 @@ class SensorStuck(Contamination):
         y = clean.y
         u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
         stuck = bursts(u, self.probability, self.run_length)
-        seen = ~y.isnan().any(-1)
+        is_observed = ~y.isnan().any(-1)
         times = torch.arange(y.shape[1], device=y.device).expand_as(stuck)
-        last = torch.where(seen & ~stuck, times, -1).cummax(1).values  # [R, T]
+        last = torch.where(is_observed & ~stuck, times, -1).cummax(1).values  # [R, T]
         repeated = y.gather(1, last.clamp_min(0).unsqueeze(-1).expand_as(y))
-        return torch.where((stuck & seen & (last >= 0)).unsqueeze(-1), repeated, y)
+        return torch.where((stuck & is_observed & (last >= 0)).unsqueeze(-1), repeated, y)

@@ -103,11 +103,11 @@ class APGD(Targeted, Evasion):
         others = self._others(victim, x, y, rng.attack)
         best = x.clone()
         peak = x.new_full((len(x),), -torch.inf)
-        done = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for climb, other in enumerate(other for other in others for _ in range(self.restarts)):
             # for all rows: they do not depend on each other
             start = NORMS[self.norm].start(x, eps, rng.attack)
-            rows = (~done).nonzero()[:, 0] if stop else torch.arange(len(x), device=x.device)
+            rows = (~is_broken).nonzero()[:, 0] if stop else torch.arange(len(x), device=x.device)
             if len(rows) == 0:
                 break
             towards = None if other is None else other[rows]
@@ -115,13 +115,13 @@ class APGD(Targeted, Evasion):
                 victim, x[rows], start[rows], labels[rows], towards, rng.attack, eps, stop
             )
             better = (
-                (broken & ~done[rows])
-                | ((broken == done[rows]) & (loss > peak[rows]))
+                (broken & ~is_broken[rows])
+                | ((broken == is_broken[rows]) & (loss > peak[rows]))
                 | (climb == 0)
             )
             best[rows[better]] = ended[better]
             peak[rows[better]] = loss[better]
-            done[rows] |= broken
+            is_broken[rows] |= broken
         return best
 
     def _others(
@@ -155,20 +155,20 @@ class APGD(Targeted, Evasion):
         def look(at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             answer = victim.answer(at, labels, generator, self.criterion, towards=towards)
             predictive = answer.predictive
-            own = (
+            objective = (
                 RANKS[self.criterion](soften_logits(predictive), labels)
                 if towards is None
                 else answer.objective
             )
             return (
-                sign * own,
+                sign * objective,
                 sign * answer.gradient,
                 is_misclassified(predictive, labels) == (self.target_class is None),
             )
 
         ended = x.clone()
         peak = x.new_zeros(len(x))
-        done = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         rows = torch.arange(len(x), device=x.device)  # those still climbing
         here = ball.hold(x + start)
         loss, gradient, broken = look(here)
@@ -182,15 +182,15 @@ class APGD(Targeted, Evasion):
             if stop and bool(broken.any()):
                 ended[rows[broken]] = p.here[broken]
                 peak[rows[broken]] = p.loss[broken]
-                done[rows[broken]] = True
-                going = ~broken
-                rows = rows[going]
-                labels = labels[going]
-                ball = ball.of(going)
-                p = p.of(going)
-                towards = None if towards is None else towards[going]
+                is_broken[rows[broken]] = True
+                is_running = ~broken
+                rows = rows[is_running]
+                labels = labels[is_running]
+                ball = ball.of(is_running)
+                p = p.of(is_running)
+                towards = None if towards is None else towards[is_running]
                 if len(rows) == 0:
-                    return ended, peak, done
+                    return ended, peak, is_broken
             z = ball.hold(p.here + p.eta[:, None] * steepest(p.gradient))
             moved = (
                 z
@@ -212,8 +212,8 @@ class APGD(Targeted, Evasion):
                 _halve(p, self.rho * (k - before), ~broken if stop else torch.ones_like(broken))
                 before = k
         end = torch.where((broken & stop)[:, None], p.here, p.best)
-        ended[rows], peak[rows], done[rows] = end, p.peak, look(end)[2]
-        return ended, peak, done
+        ended[rows], peak[rows], is_broken[rows] = end, p.peak, look(end)[2]
+        return ended, peak, is_broken
 
 
 def _halve(p: ClimbState, enough: float, going: Tensor) -> None:

@@ -71,14 +71,14 @@ class CarliniWagner(Targeted, Evasion):
         shortest = torch.full_like(low, torch.inf)
         rows = torch.arange(len(x), device=x.device)
         for _ in range(self.searches):
-            found, length, last = self._descend(
+            candidates, length, last = self._descend(
                 victim, x[rows], labels[rows], c[rows], rng.attack, eps
             )
             won = length.isfinite()
             shorter = length < shortest[rows]
             never = ~won & shortest[rows].isinf()
             best[rows] = torch.where(
-                shorter[:, None], found, torch.where(never[:, None], last, best[rows])
+                shorter[:, None], candidates, torch.where(never[:, None], last, best[rows])
             )
             shortest[rows] = torch.minimum(length, shortest[rows])
             high[rows] = torch.where(won, torch.minimum(high[rows], c[rows]), high[rows])
@@ -108,21 +108,21 @@ class CarliniWagner(Targeted, Evasion):
         last = x.clone()
         rows = torch.arange(len(x), device=x.device)
         for step in range(1, self.steps + 2):  # the last pass only looks where the last step led
-            at, slope = _image(victim, w[rows])
-            answer = victim.answer(at, y[rows], generator, "margin")
+            x_adv, slope = _image(victim, w[rows])
+            answer = victim.answer(x_adv, y[rows], generator, "margin")
             margin = sign * answer.objective
-            length = (at - x[rows]).norm(dim=1)
+            length = (x_adv - x[rows]).norm(dim=1)
             success = answer.broken if self.target is None else ~answer.broken
             success = success & (margin <= -self.kappa) & (length < shortest[rows])
-            best[rows[success]] = at[success]
+            best[rows[success]] = x_adv[success]
             shortest[rows[success]] = length[success]
-            last[rows] = at
-            going = shortest[rows] > eps
-            if step > self.steps or not bool(going.any()):
+            last[rows] = x_adv
+            is_running = shortest[rows] > eps
+            if step > self.steps or not bool(is_running.any()):
                 break
             pull = torch.where(margin > -self.kappa, c[rows] * sign, 0.0)[:, None] * answer.gradient
-            gradient = ((2 * (at - x[rows]) + pull) * slope)[going]
-            rows = rows[going]
+            gradient = ((2 * (x_adv - x[rows]) + pull) * slope)[is_running]
+            rows = rows[is_running]
             m[rows] = B1 * m[rows] + (1 - B1) * gradient
             v[rows] = B2 * v[rows] + (1 - B2) * gradient.square()
             w[rows] -= (

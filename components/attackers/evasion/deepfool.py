@@ -65,8 +65,8 @@ class DeepFool(Evasion):
             rows = rows[~victim.broken(beyond, y[rows], rng.attack)]
             if len(rows) == 0:
                 break
-            at = victim.clip(x[rows] + total[rows])
-            total[rows] = at - x[rows] + self._step(victim, at, y[rows], rng.attack)
+            x_adv = victim.clip(x[rows] + total[rows])
+            total[rows] = x_adv - x[rows] + self._step(victim, x_adv, y[rows], rng.attack)
         return victim.clip(x + NORMS[self.norm].project((1 + self.overshoot) * total, eps))
 
     def _step(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:

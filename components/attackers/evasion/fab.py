@@ -88,10 +88,12 @@ class FAB(Evasion):
                 if restart > 0:
                     radius = 0.5 * length[rows].clamp_max(eps).nan_to_num(posinf=1.0)
                     here = victim.clip(here + radius.unsqueeze(1) * start[rows])
-                found, far = self._descend(victim, x[rows], y[rows], other[rows], here, generator)
-                better = far < length[rows]
-                nearest[rows[better]] = found[better]
-                length[rows[better]] = far[better]
+                points, distance = self._descend(
+                    victim, x[rows], y[rows], other[rows], here, generator
+                )
+                better = distance < length[rows]
+                nearest[rows[better]] = points[better]
+                length[rows[better]] = distance[better]
         low = x.clone()  # not broken
         for _ in range(self.final_steps):
             rows = (length.isfinite() & (length > 0)).nonzero()[:, 0]
@@ -135,9 +137,9 @@ class FAB(Evasion):
             )
             here = victim.clip(moved)
             broken = victim.broken(here, y, generator)
-            far = size(here - x)
-            better = broken & (far < length)
+            distance = size(here - x)
+            better = broken & (distance < length)
             nearest = torch.where(better[:, None], here, nearest)
-            length = torch.where(better, far, length)
+            length = torch.where(better, distance, length)
             here = torch.where(broken[:, None], x + self.backward * (here - x), here)
         return nearest, length

@@ -52,11 +52,11 @@ def langevin(
 
     Source: Gallego (2021), eq. (3.14).
     """
-    at = x.clone()
+    x_adv = x.clone()
     victim = victim.soften()
     for t in range(int(steps.max()) if len(steps) else 0):
         rows = (steps > t).nonzero()[:, 0]  # those that are done drop out
-        here = at[rows]
+        here = x_adv[rows]
         eps = step_size[rows]
         if temperature > 0:
             # Noise for all rows: what a row is given does not depend on how long the others go on.
@@ -70,5 +70,5 @@ def langevin(
             moved = moved + (2 * temperature * eps).sqrt() * noise[rows]
         if radius is not None:
             moved = x[rows] + NORMS[norm].project(moved - x[rows], radius)
-        at[rows] = victim.clip(moved)
-    return torch.where((y >= 0).any(1, keepdim=True), at, x)
+        x_adv[rows] = victim.clip(moved)
+    return torch.where((y >= 0).any(1, keepdim=True), x_adv, x)

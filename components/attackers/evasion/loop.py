@@ -62,25 +62,27 @@ def ascend(
         return _climb(victim, x, labels, generator, eps, how)[0]
     best = x.clone()
     loss = x.new_full((len(x),), -torch.inf)
-    done = torch.zeros(len(x), dtype=torch.bool)
-    done = done.to(x.device)
+    is_broken = torch.zeros(len(x), dtype=torch.bool)
+    is_broken = is_broken.to(x.device)
     for restart in range(how.restarts):
         rows = (
-            (~done).nonzero()[:, 0]
+            (~is_broken).nonzero()[:, 0]
             if how.stop_when_broken
             else torch.arange(len(x), device=x.device)
         )
         if len(rows) == 0:
             break
-        found, value, broken = _climb(victim, x[rows], labels[rows], generator, eps, how)
-        better = (value > loss[rows]) | (broken & ~done[rows])
-        better &= broken | ~done[rows]  # a row that is broken never goes back to one that is not
+        points, value, broken = _climb(victim, x[rows], labels[rows], generator, eps, how)
+        better = (value > loss[rows]) | (broken & ~is_broken[rows])
+        better &= (
+            broken | ~is_broken[rows]
+        )  # a row that is broken never goes back to one that is not
         if restart == 0:
             better = torch.ones_like(better)
-        chosen = rows[better]
-        best[chosen] = found[better]
-        loss[chosen] = value[better]
-        done[chosen] |= broken[better]
+        improved_rows = rows[better]
+        best[improved_rows] = points[better]
+        loss[improved_rows] = value[better]
+        is_broken[improved_rows] |= broken[better]
     return best
 
 
@@ -109,12 +111,12 @@ def _climb(
         if how.stop_when_broken:
             answer = victim.answer(here, labels, generator, how.criterion, aim=how.target is None)
             gradient = answer.gradient
-            there = answer.broken if how.target is None else ~answer.broken
-            if bool(there.any()):
+            newly_broken = answer.broken if how.target is None else ~answer.broken
+            if bool(newly_broken.any()):
                 ended[rows] = here
                 loss[rows] = towards * answer.objective
-                broken[rows] = there
-                moving = ~there
+                broken[rows] = newly_broken
+                moving = ~newly_broken
                 rows = rows[moving]
                 here = here[moving]
                 labels = labels[moving]

@@ -36,14 +36,14 @@ class RandomNoise(Evasion):
         return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found = x.clone()
-        left = torch.arange(len(x), device=x.device)
+        x_adv = x.clone()
+        pending = torch.arange(len(x), device=x.device)
         for repeat in range(self.repeats):
             # Noise for all rows: what a row is given does not depend on which others are broken already.
             delta = NORMS[self.norm].start(x, eps, rng.attack)
-            found[left] = victim.clip(x[left] + delta[left])
+            x_adv[pending] = victim.clip(x[pending] + delta[pending])
             if repeat + 1 < self.repeats:
-                left = left[~victim.broken(found[left], y[left], rng.attack)]
-                if len(left) == 0:
+                pending = pending[~victim.broken(x_adv[pending], y[pending], rng.attack)]
+                if len(pending) == 0:
                     break
-        return found
+        return x_adv

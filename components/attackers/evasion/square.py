@@ -102,7 +102,7 @@ def _shape(victim: Victim, inputs: int) -> tuple[int, int, int]:
 
 
 def _halvings(query: int, queries: int) -> int:
-    return sum(query * 10_000 / queries > at for at in HALVINGS)
+    return sum(query * 10_000 / queries > threshold for threshold in HALVINGS)
 
 
 def _window(p: float, height: int, width: int) -> tuple[int, int]:

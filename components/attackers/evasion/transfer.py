@@ -79,19 +79,19 @@ class Transfer(Evasion):
             raise Misfit(
                 f"attacker=transfer: there are no rows to learn from in a {problem.kind} problem"
             )
-        own = Apart(rng)
+        streams = Apart(rng)
         n = round(self.share * problem.n)
         train = problem.train
         if n == 0:
             raise Misfit(
                 f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is none; use more"
             )
-        rows = torch.randperm(problem.n, generator=own.data)[:n].to(train.x.device)
-        known = replace(problem, train=train.part(rows, 1.0), attacker=None)
+        rows = torch.randperm(problem.n, generator=streams.data)[:n].to(train.x.device)
+        subset = replace(problem, train=train.part(rows, 1.0), attacker=None)
         with torch.enable_grad():
-            state = self.inference.init(self.surrogate.build(known, own), known, own)
-            for _, batch in known.batches(self.inference.sees, own, 0, self.training_steps):
-                state, _ = self.inference.step(state, batch, own)
+            state = self.inference.init(self.surrogate.build(subset, streams), subset, streams)
+            for _, batch in subset.batches(self.inference.sees, streams, 0, self.training_steps):
+                state, _ = self.inference.step(state, batch, streams)
         posterior = self.inference.posterior(state)
         out = self.model_copy(update={"attack": self.attack.with_problem(problem, rng)})
         if not isinstance(posterior, Predicts):

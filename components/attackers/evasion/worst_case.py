@@ -89,10 +89,12 @@ class WorstCase(Evasion):
         count = Counter(member.name for member in self.members)
         out: dict[str, Evasion] = {}
         for i, member in enumerate(self.members):
-            own = dict(member)
+            options = dict(member)
             same = [dict(other) for other in self.members if other.name == member.name]
-            keys = [k for k in own if len({repr(other[k]) for other in same}) > 1]
-            label = member.name + "".join(f" {k}={own[k]}" for k in keys if count[member.name] > 1)
+            keys = [k for k in options if len({repr(other[k]) for other in same}) > 1]
+            label = member.name + "".join(
+                f" {k}={options[k]}" for k in keys if count[member.name] > 1
+            )
             out[label if label not in out else f"{label} ({i + 1})"] = member
         return out
 
@@ -105,11 +107,11 @@ class WorstCase(Evasion):
         return self.model_copy(update={"members": [member.relentless() for member in self.members]})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found = [
+        candidates = [
             member.perturb(victim.facing(member.expects()), x, y, rng, eps)
             for member in self.members_by_label.values()
         ]
-        return strongest(victim, found, y, rng.attack, single_target(self))
+        return strongest(victim, candidates, y, rng.attack, single_target(self))
 
 
 def single_target(attacker: Evasion) -> int | None:

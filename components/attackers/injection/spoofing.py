@@ -101,15 +101,18 @@ class Spoofing(Injection):
 
         They are drawn at random, or are the times of the steepest gradient.
         """
-        seen = victim.is_observed
+        is_observed = victim.is_observed
         if self.times == "random":
             u = torch.rand(
-                seen.shape, generator=rng.at("attack", 0), device=seen.device, dtype=torch.float64
+                is_observed.shape,
+                generator=rng.at("attack", 0),
+                device=is_observed.device,
+                dtype=torch.float64,
             )
-            return (u < self.probability) & seen
+            return (u < self.probability) & is_observed
         slope = victim.gradient(torch.zeros_like(victim.observations))[1].norm(dim=-1)  # [R, T]
-        rank = torch.where(seen, slope, -1).argsort(dim=1, descending=True).argsort(dim=1)
-        return (rank < (self.probability * seen.sum(1, keepdim=True)).round()) & seen
+        rank = torch.where(is_observed, slope, -1).argsort(dim=1, descending=True).argsort(dim=1)
+        return (rank < (self.probability * is_observed.sum(1, keepdim=True)).round()) & is_observed
 
     def shift(self, victim: FilterVictim, rng: Rng, eps: float, found: Tensor | None) -> Tensor:
         nothing = torch.zeros_like(victim.observations)
@@ -121,12 +124,14 @@ class Spoofing(Injection):
         signs = random_signs(struck, dy, eps, generator, nothing)
         if self.access == "nothing":
             return signs
-        known = [] if found is None else [found]
+        candidates = [] if found is None else [found]
         if self.access == "queries":
-            return search(victim, struck, eps, self.queries, signs, known, generator)
+            return search(victim, struck, eps, self.queries, signs, candidates, generator)
         starts = [nothing] if found is None else [_scale_to_norm(found, eps)]
         for _ in range(self.restarts):
-            at = random_signs(struck, dy, eps, generator, nothing)
-            share = torch.rand(len(at), 1, 1, generator=generator, device=at.device, dtype=at.dtype)
-            starts.append(share * at)
-        return climb(victim, struck, eps, self.steps, self.step_size, starts, known)
+            corner = random_signs(struck, dy, eps, generator, nothing)
+            share = torch.rand(
+                len(corner), 1, 1, generator=generator, device=corner.device, dtype=corner.dtype
+            )
+            starts.append(share * corner)
+        return climb(victim, struck, eps, self.steps, self.step_size, starts, candidates)

@@ -83,12 +83,12 @@ class Learner(Opponent[Learning]):
 
     def observe(self, state: Learning, move: Move) -> Learning:
         """Update the opponent's action values in place."""
-        hers = move.a.unsqueeze(1)
-        seen = Transition(
+        agent_actions = move.a.unsqueeze(1)
+        transition = Transition(
             s=move.s,
             a=move.b,
             b=move.a,
-            each=hers,
+            each=agent_actions,
             r_a=move.r,
             r_b=move.r_hers.unsqueeze(1),
             s_next=move.s_next,
@@ -98,5 +98,5 @@ class Learner(Opponent[Learning]):
             truncated=move.truncated,
         )
         with torch.no_grad():
-            self._agent.learn(state.mind, seen, move.episode)
+            self._agent.learn(state.mind, transition, move.episode)
         return state

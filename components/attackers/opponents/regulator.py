@@ -85,9 +85,9 @@ class Regulator(Opponent[Regulation]):
         n = len(self.rates) if self.policy == "discrete" else 1
         nothing = torch.zeros(seat.replicates, n, device=seat.device, dtype=seat.dtype)
         theta = torch.full_like(nothing, 0.0 if self.policy == "discrete" else self.start)
-        none = nothing[:, 0].clone()
-        sums = (nothing.clone(), nothing.clone(), none.clone(), none.clone())
-        return Regulation(theta, nothing, *sums, none.clone(), nothing.clone(), none.clone())
+        zeros = nothing[:, 0].clone()
+        sums = (nothing.clone(), nothing.clone(), zeros.clone(), zeros.clone())
+        return Regulation(theta, nothing, *sums, zeros.clone(), nothing.clone(), zeros.clone())
 
     def _draw(self, theta: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         """τ [R] and ∇_θ log π [R, ·]."""
@@ -140,9 +140,9 @@ class Regulator(Opponent[Regulation]):
     def _by_turn(self, state: Regulation, mean: Tensor) -> Tensor:
         """The gradient [R, ·] where each turn's draw is credited with that turn's welfare."""
         # Before the first step nothing is known of how they fare: its own mean stands in.
-        known = mean if state.turns == self.every else state.baseline
+        baseline = mean if state.turns == self.every else state.baseline
         return (
-            state.products - (known.unsqueeze(1) * state.scores if self.baseline else 0.0)
+            state.products - (baseline.unsqueeze(1) * state.scores if self.baseline else 0.0)
         ) / self.every
 
     def _by_change(self, state: Regulation, mean: Tensor) -> Tensor:

@@ -74,9 +74,9 @@ class ARA(Evasion):
     ) -> Tensor:
         """Log odds of r(z) for the z that every set [M, k] makes of x [B, D]; ∞ where it makes none. [B, M]"""
         can = possible(x, sets, self.direction)
-        mail, which = can.nonzero(as_tuple=True)
+        mail, set_index = can.nonzero(as_tuple=True)
         r = x.new_full(can.shape, torch.inf)
-        r[can] = log_odds_malicious(victim, flip_words(x[mail], sets[which]), generator)
+        r[can] = log_odds_malicious(victim, flip_words(x[mail], sets[set_index]), generator)
         return r
 
     def frequencies(

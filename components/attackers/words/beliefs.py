@@ -49,11 +49,13 @@ def attack_frequencies(
 
     Source: Gallego (2021), eqs (3.11) and (3.12).
     """
-    none = log_odds.isinf()
-    beliefs = random_beliefs(log_odds.masked_fill(none, 0.0), share, n, generator)  # [n, B, M]
-    chosen = beliefs.masked_fill(none, torch.inf).argmin(-1)  # [n, B]
+    is_impossible = log_odds.isinf()
+    beliefs = random_beliefs(
+        log_odds.masked_fill(is_impossible, 0.0), share, n, generator
+    )  # [n, B, M]
+    choices = beliefs.masked_fill(is_impossible, torch.inf).argmin(-1)  # [n, B]
     counts = torch.zeros_like(log_odds)
-    counts.scatter_add_(1, chosen.T, torch.ones_like(chosen.T, dtype=log_odds.dtype))
+    counts.scatter_add_(1, choices.T, torch.ones_like(choices.T, dtype=log_odds.dtype))
     return counts / n
 
 
@@ -74,18 +76,20 @@ def frequency_of(
         return (log_odds.argmin(1) == which).to(log_odds.dtype)
     # the others [B, M − 1]
     order = log_odds.scatter(1, which[:, None], -torch.inf).sort(1).values[:, 1:]
-    own = random_beliefs(log_odds.gather(1, which[:, None]), share, n, generator)[:, :, 0]  # [n, B]
+    candidate_odds = random_beliefs(log_odds.gather(1, which[:, None]), share, n, generator)[
+        :, :, 0
+    ]  # [n, B]
     mail = torch.arange(B, device=which.device).repeat(n)
-    least = own.flatten()
+    least = candidate_odds.flatten()
     begin = 0
     while begin < order.shape[1] and len(mail):
         odds = order[mail, begin : 2 * begin + 1]  # [S, 1 + begin]
-        none = odds.isinf()
-        beliefs = random_beliefs(odds.masked_fill(none, 0.0), share, 1, generator)[0].masked_fill(
-            none, torch.inf
-        )
-        left = (least < beliefs.amin(1)).nonzero()[:, 0]
-        mail = mail[left]
-        least = least[left]
+        is_impossible = odds.isinf()
+        beliefs = random_beliefs(odds.masked_fill(is_impossible, 0.0), share, 1, generator)[
+            0
+        ].masked_fill(is_impossible, torch.inf)
+        pending = (least < beliefs.amin(1)).nonzero()[:, 0]
+        mail = mail[pending]
+        least = least[pending]
         begin = 2 * begin + 1
     return torch.bincount(mail, minlength=B).to(log_odds.dtype) / n

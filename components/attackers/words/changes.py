@@ -27,7 +27,7 @@ def change_sets(n_words: int, most: int) -> Tensor:
     rows: list[tuple[int, ...]] = []
     for size in range(most + 1):
         rest = (n_words,) * (most - size)
-        rows.extend(chosen + rest for chosen in itertools.combinations(range(n_words), size))
+        rows.extend(words + rest for words in itertools.combinations(range(n_words), size))
     return torch.tensor(rows, dtype=torch.long).reshape(len(rows), most)
 
 
@@ -107,9 +107,9 @@ def best_of(
     sets = sets.to(x.device)
     for part in x.split(rows):
         can = possible(part, sets, direction)  # [b, M]
-        mail, which = can.nonzero(as_tuple=True)
+        mail, set_index = can.nonzero(as_tuple=True)
         value = x.new_full(can.shape, torch.inf)
-        value[can] = log_odds_malicious(victim, flip_words(part[mail], sets[which]), generator)
+        value[can] = log_odds_malicious(victim, flip_words(part[mail], sets[set_index]), generator)
         out.append(flip_words(part, sets[value.argmin(1)]))
     return torch.cat(out)
 
@@ -124,6 +124,6 @@ def random_changes(
         x.device
     )
     order = order if direction == "flip" else order + 2 * x  # words that are there come last
-    chosen = order.argsort(1)[:, : min(most, x.shape[1])]
-    other = x.scatter(1, chosen, 1 - x.gather(1, chosen) if direction == "flip" else 1.0)
+    words = order.argsort(1)[:, : min(most, x.shape[1])]
+    other = x.scatter(1, words, 1 - x.gather(1, words) if direction == "flip" else 1.0)
     return torch.where(malicious(y)[:, None], other, x)

@@ -31,8 +31,8 @@ def naive_bayes_under(posterior: Predicts) -> tuple[Generative, dict[str, Tensor
 
 def falls(estimator: Generative, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
     """log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2) of flipping each word of x [B, D], [B, D]."""
-    here, there = (estimator.log_features(fitted, z) for z in (x, 1 - x))  # [B, 2, D]
-    return (here[:, 1] - here[:, 0]) - (there[:, 1] - there[:, 0])
+    here, flipped = (estimator.log_features(fitted, z) for z in (x, 1 - x))  # [B, 2, D]
+    return (here[:, 1] - here[:, 0]) - (flipped[:, 1] - flipped[:, 0])
 
 
 def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.ndarray | None:
@@ -73,8 +73,8 @@ def minimum_cost_attack(
     gain = falls(estimator, fitted, x).double().cpu().numpy()
     joint = estimator.log_class(fitted) + estimator.log_conditional(fitted, x)
     gap = (joint[:, 1] - joint[:, 0]).double().cpu().numpy()
-    there = x.cpu().numpy() > 0.5
-    cost = np.where(there, np.inf if removal is None else removal, insertion)
+    is_present = x.cpu().numpy() > 0.5
+    cost = np.where(is_present, np.inf if removal is None else removal, insertion)
     out = x.clone()
     for b in range(len(x)):
         if gap[b] > 0:

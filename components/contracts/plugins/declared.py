@@ -132,9 +132,9 @@ def check_declared(role: str, name: str, cls: type) -> None:
 
 def _check_methods(where: str, cls: type, base: type) -> None:
     leads = base is attackers.Opponent and cls.assign_seats is not base.assign_seats  # type: ignore[attr-defined]
-    for method, written in METHODS[base].items():
+    for method, signature in METHODS[base].items():
         if not leads and getattr(cls, method) is getattr(base, method):
-            raise Misfit(f"{where}: {cls.__name__} has no {method}; write {written}")
+            raise Misfit(f"{where}: {cls.__name__} has no {method}; write {signature}")
 
 
 def _check_words(where: str, value: object, form: str, words: frozenset[str]) -> None:

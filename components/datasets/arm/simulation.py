@@ -148,12 +148,12 @@ def _read(path: Path, expected: str) -> SimulatedRows | None:
 
 def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    known = {"checksum": np.array(checksum), "digest": np.array(_digest(vars(rows)))}
+    header = {"checksum": np.array(checksum), "digest": np.array(_digest(vars(rows)))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_parts(path.parent)
         with part.open("wb") as stream:
-            np.savez(stream, **known, **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
+            np.savez(stream, **header, **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
         os.replace(part, path)
         return True
     except OSError:  # a full disk: the rows are generated anew next time
@@ -168,7 +168,10 @@ def simulated_rows(data_dir: Path) -> SimulatedRows:
     kept in the first of the two that can be written.  The arrays are read-only."""
     expected = checksum()
     places = [folder / "sarcos_sim" / f"rows-{expected[:12]}.npz" for folder in folders(data_dir)]
-    rows = next((found for place in places if (found := _read(place, expected)) is not None), None)
+    rows = next(
+        (cached_rows for place in places if (cached_rows := _read(place, expected)) is not None),
+        None,
+    )
     if rows is None:
         rows = simulate(read_world())
         any(_write(place, rows, expected) for place in places if writable(place.parent))

@@ -41,20 +41,22 @@ class BigTable(FileOrSimulation[Supervised]):
         raise TypeError(f"{type(self).__name__} has no rows")
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        left = self.total - self.n_test
-        n = left if self.n_train is None else self.n_train
-        if n > left or left < 2:
+        available = self.total - self.n_test
+        n = available if self.n_train is None else self.n_train
+        if n > available or available < 2:
             raise Misfit(
-                f"dataset.n_train: {self.name} has {self.total:,} rows, {max(left, 0):,} beside dataset.n_test="
+                f"dataset.n_train: {self.name} has {self.total:,} rows, {max(available, 0):,} beside dataset.n_test="
                 f"{self.n_test:,}; lower either"
             )
         name = self.identity(setting.data_dir, setting.offline)
         data = self.rows(setting, n + self.n_test)
         order = torch.randperm(len(data), generator=rng.data, device=rng.data.device).cpu().numpy()
         scored = order[: self.n_test]
-        kept = order[self.n_test : self.n_test + n]
+        train_rows = order[self.n_test : self.n_test + n]
         used = torch.from_numpy(data)
         x = used[:, :-1]
         y = used[:, -1:]
         figures: list[SupervisedFigure] = [predictions, calibration]
-        return RawUnits.of(name, x, y, kept, scored, self.batch_size, self.label, figures, setting)
+        return RawUnits.of(
+            name, x, y, train_rows, scored, self.batch_size, self.label, figures, setting
+        )

@@ -158,8 +158,8 @@ class UciClassification(FileOrSimulation[Supervised]):
         values, classes = (
             simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
         )
-        kept, scored = split_rows(len(values), split)
-        x = standardised_inputs(torch.from_numpy(values), kept)
+        train_rows, scored = split_rows(len(values), split)
+        x = standardised_inputs(torch.from_numpy(values), train_rows)
         y = torch.from_numpy(classes)[:, None]
 
         def batch(rows: Rows) -> Batch:
@@ -171,7 +171,7 @@ class UciClassification(FileOrSimulation[Supervised]):
         return Supervised(
             name,
             "binary",
-            batch(kept),
+            batch(train_rows),
             batch(scored),
             self.batch_size,
             n_classes=2,

@@ -45,8 +45,8 @@ class Funnel(Dataset[Density]):
         def log_density(theta: Tensor) -> Tensor:
             v = theta[:, 0]
             x = theta[:, 1:]
-            own = -0.5 * (v / s).square() - math.log(s)
-            return own - 0.5 * (
+            log_p_v = -0.5 * (v / s).square() - math.log(s)
+            return log_p_v - 0.5 * (
                 x.square().sum(1) * (-a * v).exp() + a * x.shape[1] * v + theta.shape[1] * log_2pi
             )  # [K]
 

@@ -80,10 +80,13 @@ class LogDensity(Dataset[Density]):
     def load(self, rng: Rng, setting: Setting) -> Density:
         like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         where = f"dataset.function={self.function}"
-        given = partial(import_object("dataset.function", self.function), **(self.arguments or {}))
+        user_function = partial(
+            import_object("dataset.function", self.function), **(self.arguments or {})
+        )
         support = self.support if isinstance(self.support, list) else [self.support] * self.dim
         positive, unit = (
-            [j for j, of in enumerate(support) if of == kind] for kind in ("positive", "unit")
+            [j for j, constraint in enumerate(support) if constraint == kind]
+            for kind in ("positive", "unit")
         )
         begin = torch.as_tensor(self.start_mean, **like).expand(self.dim)
 
@@ -101,8 +104,8 @@ class LogDensity(Dataset[Density]):
 
         def log_density(theta: Tensor) -> Tensor:
             x, log_jacobian = transform(theta)
-            with reraise_user_error(where, given):
-                return given(x) + log_jacobian  # [K]
+            with reraise_user_error(where, user_function):
+                return user_function(x) + log_jacobian  # [K]
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
             z = torch.randn(
@@ -111,7 +114,7 @@ class LogDensity(Dataset[Density]):
             return begin + self.start_sd * z.to(setting.device)
 
         theta = sample_prior(TRIED, rng.at("data", 0))
-        _try(given, constrain(theta), where)
+        _try(user_function, constrain(theta), where)
         if not bool(torch.isfinite(log_density(theta)).any()):
             raise Misfit(
                 f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support"
@@ -140,17 +143,17 @@ def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
     """
     with reraise_user_error(where, given):
         value = given(x)
-        alone = given(x[:1])
+        single = given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise Misfit(
             f"{where}: gives {got} of theta {list(x.shape)}, must give a number for each row, [{len(x)}], such as .sum(1)"
         )
-    if not value.dtype.is_floating_point or not isinstance(alone, Tensor) or alone.shape != (1,):
+    if not value.dtype.is_floating_point or not isinstance(single, Tensor) or single.shape != (1,):
         raise Misfit(
             f"{where}: must give floating numbers, one for each row of theta, also of a single row"
         )
-    if not torch.allclose(value[:1], alone, equal_nan=True):
+    if not torch.allclose(value[:1], single, equal_nan=True):
         raise Misfit(
             f"{where}: what it gives of a row depends on the others; sum over the last dimension alone, .sum(1)"
         )

@@ -79,11 +79,13 @@ class PlanarToy(Dataset[Density]):
             return (log_weights - 0.5 * white.square().sum(-1)).logsumexp(1)  # [K]
 
         def exact(n: int, generator: torch.Generator) -> Tensor:
-            of = torch.randint(len(parts), (n,), generator=generator, device=generator.device)
+            component = torch.randint(
+                len(parts), (n,), generator=generator, device=generator.device
+            )
             z = torch.randn(
                 n, 2, generator=generator, device=generator.device, dtype=setting.dtype
             ).to(means.device)
-            v = means[of] + (roots[of] @ z[:, :, None])[:, :, 0]
+            v = means[component] + (roots[component] @ z[:, :, None])[:, :, 0]
             return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:

@@ -38,11 +38,11 @@ class Alternating(Dataset[Forecasting]):
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         y = (torch.arange(self.n_steps, device=setting.device) % 2).to(setting.dtype).view(1, -1, 1)
-        whole = Sequence(
+        sequence = Sequence(
             name=self.name,
             states=None,
             observations=y,
             system=Classes(self.classes),
             state_names=["class"],
         )
-        return split(whole, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin)

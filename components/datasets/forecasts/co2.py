@@ -70,7 +70,7 @@ class CO2(FileOrSimulation[Forecasting]):
         ]
         scale = 1.0 if self.standardise == "none" else float(about.std(correction=0))
         y = (months - about.mean()) / scale
-        whole = Sequence(
+        sequence = Sequence(
             name=name,
             states=None,
             observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
@@ -78,4 +78,4 @@ class CO2(FileOrSimulation[Forecasting]):
             state_names=["CO2"],
             about={"unit": f"{scale:g} ppm"},
         )
-        return split(whole, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin)

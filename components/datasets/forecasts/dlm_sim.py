@@ -56,11 +56,11 @@ class DlmSim(Dataset[Forecasting]):
         for t in range(self.n_steps):
             z = path[t] = 0.5 * z + 1.0 + self.transition_sd * noise[0, t]
         y = 3.0 * path + 0.5 + self.observation_sd * noise[1]
-        whole = Sequence(
+        sequence = Sequence(
             name=self.name,
             states=None,
             observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             system=Scales(self.observation_sd, self.transition_sd),
             state_names=["x"],
         )
-        return split(whole, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin)

@@ -56,16 +56,16 @@ class HmmSim(Dataset[Forecasting]):
         A = _Path(draw_simplex((self.states, self.states), self.transition_concentration, rng.data))
         B = _Path(draw_simplex((self.states, self.classes), self.emission_concentration, rng.data))
         z = int(torch.randint(self.states, (), generator=rng.data))
-        seen = []
+        emissions = []
         for _ in range(self.n_steps):
-            seen.append(float(B.next(z, rng.data)))
+            emissions.append(float(B.next(z, rng.data)))
             z = A.next(z, rng.data)
-        y = torch.tensor(seen, dtype=setting.dtype, device=setting.device).view(1, -1, 1)
-        whole = Sequence(
+        y = torch.tensor(emissions, dtype=setting.dtype, device=setting.device).view(1, -1, 1)
+        sequence = Sequence(
             name=self.name,
             states=None,
             observations=y,
             system=Classes(self.classes),
             state_names=["class"],
         )
-        return split(whole, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin)

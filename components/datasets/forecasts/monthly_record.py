@@ -67,7 +67,7 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
         months = (
             range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
         )
-        whole = Sequence(
+        sequence = Sequence(
             name=name,
             states=None,
             observations=torch.as_tensor(y)
@@ -78,4 +78,4 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
             dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[: len(y)]),
             about={"unit": f"log {self.unit}" if self.log else self.unit},
         )
-        return split(whole, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin)

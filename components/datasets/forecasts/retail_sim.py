@@ -32,8 +32,8 @@ class RetailTruth:
     def effect(self, horizon: int) -> Tensor:
         """Effect of a unit of u_{t+j} on y_{t+1+h}: q (1 − δ)^{h−j}, j ≤ h [k, k, c]."""
         lag = torch.arange(horizon).view(-1, 1) - torch.arange(horizon)
-        kept = torch.where(lag >= 0, (1 - self.decay) ** lag.clamp_min(0).double(), 0.0)
-        return kept.unsqueeze(-1) * self.q
+        retention = torch.where(lag >= 0, (1 - self.decay) ** lag.clamp_min(0).double(), 0.0)
+        return retention.unsqueeze(-1) * self.q
 
 
 @register("dataset", "retail_sim")
@@ -76,10 +76,10 @@ class RetailSim(Dataset[Forecasting]):
             "q": (self.q, CHANNELS),
             "effects": (self.effects, REGRESSORS),
         }
-        for key, (names, known) in named.items():
+        for key, (names, allowed) in named.items():
             for name in names:
-                if name not in known:
-                    raise Misfit(f"dataset.{key}: {name} is not among {', '.join(known)}")
+                if name not in allowed:
+                    raise Misfit(f"dataset.{key}: {name} is not among {', '.join(allowed)}")
         if self.n_train >= self.n_steps:
             raise Misfit(
                 f"dataset.n_train={self.n_train}: of {self.n_steps} weeks some must be left to forecast"
@@ -107,17 +107,17 @@ class RetailSim(Dataset[Forecasting]):
         level = self.level + steps.cumsum(0) - steps[0]
         signal = goodwill + level + X @ beta
         y = signal + self.observation_sd * self._errors(generator)
-        lost = self._missing_weeks(generator)
+        is_missing = self._missing_weeks(generator)
         responses = {name: self.q.get(name, 0.0) for name in self.channels}
-        shown = [list(CHANNELS).index(name) for name in self.channels]
+        channel_columns = [list(CHANNELS).index(name) for name in self.channels]
 
         def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
-        whole = Sequence(
+        sequence = Sequence(
             name=self.name,
             states=None,
-            observations=to_device(torch.where(lost, torch.nan, y)).view(1, -1, 1),
+            observations=to_device(torch.where(is_missing, torch.nan, y)).view(1, -1, 1),
             means=to_device(signal).view(1, -1, 1),
             system=RetailTruth(
                 {
@@ -128,18 +128,18 @@ class RetailSim(Dataset[Forecasting]):
                 }
                 | responses,
                 dict(zip(REGRESSORS, beta.tolist(), strict=True)) | responses,
-                q[shown],
+                q[channel_columns],
                 self.decay,
             ),
             state_names=["sales"],
             regressors=to_device(X),
             regressor_names=list(REGRESSORS),
-            inputs=to_device(U[:, shown]),
+            inputs=to_device(U[:, channel_columns]),
             input_names=self.channels,
             dates=tuple(monday.isoformat() for monday in world.mondays),
             about={"unit": "million EUR a week"},
         )
-        return split(whole, weeks - self.n_train, self.origin, self.budget)
+        return split(sequence, weeks - self.n_train, self.origin, self.budget)
 
     def _errors(self, generator: torch.Generator) -> Tensor:
         """Errors of variance 1 [T]: normal, or Student's t."""
@@ -152,7 +152,7 @@ class RetailSim(Dataset[Forecasting]):
 
     def _missing_weeks(self, generator: torch.Generator) -> Tensor:
         """Which weeks have no y [T]: a share of those seen, never the first."""
-        lost = torch.zeros(self.n_steps, dtype=torch.bool)
+        is_missing = torch.zeros(self.n_steps, dtype=torch.bool)
         count = round(self.missing_share * self.n_train)
-        lost[1 + torch.randperm(self.n_train - 1, generator=generator)[:count]] = True
-        return lost
+        is_missing[1 + torch.randperm(self.n_train - 1, generator=generator)[:count]] = True
+        return is_missing

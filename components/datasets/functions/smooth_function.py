@@ -51,17 +51,19 @@ class SmoothFunction(Dataset[KnownFunction]):
         pi_j = (math.pi * j).to(setting.device)
 
         def f0(x: Tensor) -> Tensor:
-            at = x[:, 0].double().to(c.device)
+            points = x[:, 0].double().to(c.device)
             if self.smoothness == "line":
-                return (self.scale * math.sqrt(12) * (at - 0.5)).to(x)
-            parts = [math.sqrt(2) * torch.cos(part[:, None] * pi_j) @ c for part in at.split(256)]
+                return (self.scale * math.sqrt(12) * (points - 0.5)).to(x)
+            parts = [
+                math.sqrt(2) * torch.cos(part[:, None] * pi_j) @ c for part in points.split(256)
+            ]
             return torch.cat(parts).to(x)
 
         def batch(x: Tensor) -> Batch:
             x = x[:, None].to(setting.device, setting.dtype)
             e = torch.randn(len(x), generator=rng.data, dtype=torch.float64).to(x)
-            seen = torch.ones(len(x), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x, (f0(x) + self.noise**0.5 * e)[:, None], seen, 1.0)
+            mask = torch.ones(len(x), 1, dtype=torch.bool, device=setting.device)
+            return Batch(x, (f0(x) + self.noise**0.5 * e)[:, None], mask, 1.0)
 
         test = batch(torch.rand(self.n_test, generator=rng.data, dtype=torch.float64))
         train = batch((torch.arange(self.n_train, dtype=torch.float64) + 0.5) / self.n_train)

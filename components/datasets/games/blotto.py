@@ -54,8 +54,10 @@ class Blotto(Dataset[Game]):
 
     def allocations(self) -> Tensor:
         """Allocations of the decision maker [A, positions], in numbers of resources."""
-        chosen = combinations_with_replacement(range(self.positions), self.resources)
-        return torch.tensor([[places.count(i) for i in range(self.positions)] for places in chosen])
+        placements = combinations_with_replacement(range(self.positions), self.resources)
+        return torch.tensor(
+            [[places.count(i) for i in range(self.positions)] for places in placements]
+        )
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         n = self.positions
@@ -66,22 +68,24 @@ class Blotto(Dataset[Game]):
                 f"dataset.attackers={M}: {cells:,} ways to play, more than fit in a table; fewer positions, resources or "
                 "attackers"
             )
-        hers = self.allocations()
+        agent_actions = self.allocations()
         # [B, M], the last attacker running fastest
         theirs = torch.tensor(list(product(range(n), repeat=M)))
         # attackers at each position [B, positions]
-        there = torch.nn.functional.one_hot(theirs, n).sum(1)
+        attack_counts = torch.nn.functional.one_hot(theirs, n).sum(1)
         # [A, B, positions]: 1 hers, −1 theirs
-        won = (hers[:, None] - there[None]).sign() * (there > 0)
-        each = -(won / there.clamp_min(1)).gather(2, theirs.expand(len(hers), -1, -1))  # [A, B, M]
+        won = (agent_actions[:, None] - attack_counts[None]).sign() * (attack_counts > 0)
+        each = -(won / attack_counts.clamp_min(1)).gather(
+            2, theirs.expand(len(agent_actions), -1, -1)
+        )  # [A, B, M]
         environment = TableEnvironment(
             reward_a=won.sum(-1)[None].to(setting.device, setting.dtype),
             reward_b=each[None].to(setting.device, setting.dtype),
             transition=torch.zeros(
-                1, len(hers), len(theirs), dtype=torch.long, device=setting.device
+                1, len(agent_actions), len(theirs), dtype=torch.long, device=setting.device
             ),
             n_threats=(n,) * M,
-            touches=(hers / self.resources)[None].to(setting.device, setting.dtype),
+            touches=(agent_actions / self.resources)[None].to(setting.device, setting.dtype),
         )
         return Game(
             name=self.name,

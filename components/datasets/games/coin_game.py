@@ -69,18 +69,21 @@ class CoinEnvironment:
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """1 for each coin that one player takes; for a shared coin ½ each, or 1 to one player."""
-        hers = self.move(s[:, 0], a)
-        his = self.move(s[:, 1], b[:, 0])
+        a_cell = self.move(s[:, 0], a)
+        b_cell = self.move(s[:, 1], b[:, 0])
         coins = s[:, 2:]
-        she = coins == hers.unsqueeze(1)
-        he = coins == his.unsqueeze(1)  # [R, 2]
-        both = she & he
+        a_hits = coins == a_cell.unsqueeze(1)
+        b_hits = coins == b_cell.unsqueeze(1)  # [R, 2]
+        both = a_hits & b_hits
         share = self.share
-        r_a = (she & ~both).to(self.dtype).sum(1) + share[0] * both.to(self.dtype).sum(1)
-        r_b = (he & ~both).to(self.dtype).sum(1) + share[1] * both.to(self.dtype).sum(1)
-        left = torch.where(she | he, self.size**2, coins)
+        r_a = (a_hits & ~both).to(self.dtype).sum(1) + share[0] * both.to(self.dtype).sum(1)
+        r_b = (b_hits & ~both).to(self.dtype).sum(1) + share[1] * both.to(self.dtype).sum(1)
+        coins_left = torch.where(a_hits | b_hits, self.size**2, coins)
         return Outcome(
-            r_a, r_b.unsqueeze(1), torch.cat([hers[:, None], his[:, None], left], 1), None
+            r_a,
+            r_b.unsqueeze(1),
+            torch.cat([a_cell[:, None], b_cell[:, None], coins_left], 1),
+            None,
         )
 
     def observe(self, s: Tensor, a: Tensor) -> Shown:

@@ -44,9 +44,9 @@ class Market(TableEnvironment):
         outcome = super().step(s, a, b, generator)
         if self.incentive == 0:
             return outcome
-        given = self.incentive * ((a == 0) & (b[:, 0] == 0)).to(self.dtype)
+        subsidy = self.incentive * ((a == 0) & (b[:, 0] == 0)).to(self.dtype)
         return outcome._replace(
-            r_a=outcome.r_a + given, r_b=outcome.r_b + given.unsqueeze(1), given=given
+            r_a=outcome.r_a + subsidy, r_b=outcome.r_b + subsidy.unsqueeze(1), given=subsidy
         )
 
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome:
@@ -104,10 +104,10 @@ class DataSharing(Dataset[Game]):
                 ),
                 stacklevel=1,
             )
-        hers = torch.tensor(
+        payoff_a = torch.tensor(
             [[self.R, self.S], [self.T, self.P]], device=setting.device, dtype=setting.dtype
         )
-        rounds = repeat_game(hers, hers.T[..., None], (2,), self.memory)
+        rounds = repeat_game(payoff_a, payoff_a.T[..., None], (2,), self.memory)
         environment = Market(
             **vars(rounds),
             incentive=self.incentive,

@@ -46,10 +46,10 @@ class FriendOrFoe(Dataset[Game]):
         # [1, A, B]
         same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]
         reward_a = self.reward * (2 * same - 1)
-        found, missed = self.believed or (-self.reward, self.reward)
+        hit_reward, missed = self.believed or (-self.reward, self.reward)
         environment = TableEnvironment(
             reward_a=reward_a,
-            reward_b=(missed + (found - missed) * same).unsqueeze(-1),
+            reward_b=(missed + (hit_reward - missed) * same).unsqueeze(-1),
             transition=torch.zeros_like(reward_a, dtype=torch.long),
             n_threats=(self.targets,),
             touches=same,

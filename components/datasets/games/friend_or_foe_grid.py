@@ -65,11 +65,11 @@ class FriendOrFoeGrid(Dataset[Game]):
         reward_b = torch.zeros(states, actions, threats, 1, dtype=setting.dtype)
         transition = torch.zeros(states, actions, threats, dtype=torch.long)
         touches = torch.zeros(states, actions, threats, dtype=setting.dtype)
-        ends = torch.zeros(states, dtype=torch.bool)
+        is_terminal = torch.zeros(states, dtype=torch.bool)
         for row in range(ROWS):
             for column in range(COLUMNS):
                 s = COLUMNS * row + column
-                ends[s] = (row, column) in TARGETS
+                is_terminal[s] = (row, column) in TARGETS
                 for a, (down, right) in enumerate(MOVES):
                     place = (
                         min(max(row + down, 0), ROWS - 1),
@@ -91,7 +91,7 @@ class FriendOrFoeGrid(Dataset[Game]):
             transition=transition.to(setting.device),
             n_threats=(threats,),
             touches=touches.to(setting.device),
-            ends=ends.to(setting.device),
+            ends=is_terminal.to(setting.device),
             horizon=self.horizon,
             continuing=False,
             start=COLUMNS * START[0] + START[1],

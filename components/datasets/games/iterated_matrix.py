@@ -65,8 +65,8 @@ class IteratedMatrix(Dataset[Game]):
             shape = {(len(row), *{len(cell) for cell in row}) for row in given}
             if (
                 len(shape) != 1
-                or (found := shape.pop())[1:] != (2,)
-                or found[0] < 2
+                or (sizes := shape.pop())[1:] != (2,)
+                or sizes[0] < 2
                 or len(given) < 2
             ):
                 raise ValueError(
@@ -85,13 +85,13 @@ class IteratedMatrix(Dataset[Game]):
             return torch.stack([same, -same], -1)
         order = [vars(self)[letter] for letter in ORDERS[self.payoffs]]
         if any(a <= b for a, b in itertools.pairwise(order)):
-            told = " > ".join(ORDERS[self.payoffs])
+            ordering = " > ".join(ORDERS[self.payoffs])
             warnings.warn(
-                Shortfall(f"dataset.payoffs={self.payoffs}: asks {told}, which these are not"),
+                Shortfall(f"dataset.payoffs={self.payoffs}: asks {ordering}, which these are not"),
                 stacklevel=1,
             )
-        hers = torch.tensor([[self.R, self.S], [self.T, self.P]], dtype=torch.float64)
-        return torch.stack([hers, hers.T], -1)
+        payoff_a = torch.tensor([[self.R, self.S], [self.T, self.P]], dtype=torch.float64)
+        return torch.stack([payoff_a, payoff_a.T], -1)
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         pays = self.rewards().to(setting.device, setting.dtype)

@@ -65,12 +65,12 @@ class ParallelGame:
             raise Misfit(
                 f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}"
             )
-        own = 0 if agent is None else names.index(str(agent))
-        self.players = [players[own], *players[:own], *players[own + 1 :]]
+        agent_index = 0 if agent is None else names.index(str(agent))
+        self.players = [players[agent_index], *players[:agent_index], *players[agent_index + 1 :]]
         with reraise_user_error(f"{where}: action_space or observation_space", type(made)):
             spaces = [made.action_space(player) for player in self.players]
-            seen = [made.observation_space(player) for player in self.players]
-        for player, space, view in zip(self.players, spaces, seen, strict=True):
+            view_spaces = [made.observation_space(player) for player in self.players]
+        for player, space, view in zip(self.players, spaces, view_spaces, strict=True):
             if not isinstance(space, Discrete):
                 raise Misfit(
                     f"{where}: actions of {player} are {type(space).__name__}; only Discrete ones can be played here"
@@ -82,7 +82,7 @@ class ParallelGame:
                 )
             if mask := mask_within(view):
                 raise Misfit(f"{where}: observations of {player} have {mask}; {UNMASKED}")
-        self.space = seen[0]
+        self.space = view_spaces[0]
         if not self.space.is_np_flattenable:
             raise Misfit(
                 f"{where}: observations of {self.players[0]} are {type(self.space).__name__}, of no fixed size"
@@ -93,13 +93,13 @@ class ParallelGame:
                 f"{where}: observations of {self.players[0]} hold no number; observe at least one, always 0 if need be"
             )
         joint = math.prod(int(space.n) for space in spaces)
-        for count, what in (
+        for count, quantity in (
             (joint, "joint actions"),
             (self.width, f"numbers in an observation of {self.players[0]}"),
         ):
             if count > MOST:
                 raise Misfit(
-                    f"{where}: has {count:,} {what}, more than {MOST:,}; make fewer of them"
+                    f"{where}: has {count:,} {quantity}, more than {MOST:,}; make fewer of them"
                 )
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
@@ -110,14 +110,16 @@ class ParallelGame:
 
     def _parts(self, method: str, returned: Any, names: tuple[str, ...]) -> list[Mapping[Any, Any]]:
         """Parts of a method's return value: a dictionary by player for each name."""
-        told = f"{method} must return ({', '.join(names)}), dictionaries by player"
+        contract = f"{method} must return ({', '.join(names)}), dictionaries by player"
         if not isinstance(returned, tuple | list):
-            self._refuse(self._code[method], f"{told}; it returns a {type(returned).__name__}")
+            self._refuse(self._code[method], f"{contract}; it returns a {type(returned).__name__}")
         if len(returned) != len(names):
-            self._refuse(self._code[method], f"{told}; it returns {len(returned)} values")
+            self._refuse(self._code[method], f"{contract}; it returns {len(returned)} values")
         for name, part in zip(names, returned, strict=True):
             if not isinstance(part, Mapping):
-                self._refuse(self._code[method], f"{told}; its {name} are a {type(part).__name__}")
+                self._refuse(
+                    self._code[method], f"{contract}; its {name} are a {type(part).__name__}"
+                )
         self._check_infos(method, returned[-1])
         return list(returned)
 
@@ -207,9 +209,11 @@ class ParallelGame:
         over = ends[0] or stops[0]
         for player, done, stopped in zip(self.players[1:], ends[1:], stops[1:], strict=True):
             if (done or stopped) and player in after and not over:
-                told = "is still in agents after its end; take it out of agents"
+                message = "is still in agents after its end; take it out of agents"
                 late = "is in agents after a step that it was not in before; players cannot join later, or come back"
-                self._refuse(self._code["step"], f"{player!r} {told if player in before else late}")
+                self._refuse(
+                    self._code["step"], f"{player!r} {message if player in before else late}"
+                )
         observed = self._observe("step", observations, needed=not ends[0])
         return AfterMove(
             observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:])
@@ -257,8 +261,8 @@ class ParallelGame:
         ends = to_flag(terminations.get(player, False))
         stops = to_flag(truncations.get(player, False))
         if player not in after and not (ends or stops):
-            told = f"{player!r} is no longer in agents, and neither its termination nor its truncation is true"
-            self._refuse(self._code["step"], told)
+            message = f"{player!r} is no longer in agents, and neither its termination nor its truncation is true"
+            self._refuse(self._code["step"], message)
         return bool(ends), bool(stops)
 
     def close(self) -> None:
@@ -290,9 +294,9 @@ def check_seeded(
         if moved.terminated or moved.truncated:
             break
     for seed in (draw_integer(2**31 - 1), draw_integer(2**31 - 1)):
-        begun = one.begin(seed)
-        differ = begun != other.begin(seed)
-        for move in range(0 if begun.over else moves):
+        opening = one.begin(seed)
+        differ = opening != other.begin(seed)
+        for move in range(0 if opening.over else moves):
             if differ:
                 raise Misfit(
                     f"{one.where}: differs after {move} moves when it is played twice from reset(seed={seed}); let all that it "

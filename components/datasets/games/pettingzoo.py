@@ -118,15 +118,15 @@ class PettingZoo(Dataset[Game]):
 
         def open_one() -> ParallelGame:
             with reraise_user_error(f"{where}: being made with dataset.kwargs", maker):
-                made = maker(**(self.kwargs or {}))
-            return ParallelGame(made, self.agent, where)
+                env = maker(**(self.kwargs or {}))
+            return ParallelGame(env, self.agent, where)
 
         check_seeded(open_one, self.horizon, rng.at("data", 0))
-        own, *others = open_one().sizes
+        n_actions, *others = open_one().sizes
         return Game(
             name=self.name,
             environment=LiveEnvironment(
-                open_one, own, tuple(others), self.horizon, setting.device, setting.dtype
+                open_one, n_actions, tuple(others), self.horizon, setting.device, setting.dtype
             ),
             episodes=self.episodes,
             tail=self.tail,

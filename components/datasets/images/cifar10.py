@@ -66,8 +66,8 @@ def coloured_digits() -> tuple[Images, Images]:
         moved = np.zeros((n, 1, SIDE, SIDE))
         for i, (down, right) in enumerate(rng.integers(0, 5, (n, 2))):
             moved[i, 0, down : down + 28, right : right + 28] = images[i] / 255
-        seen = paper + moved * (ink - paper) + rng.normal(0.0, 0.05, (n, COLOURS, SIDE, SIDE))
-        return (255 * seen.clip(0, 1)).round().astype(np.uint8)
+        pixels = paper + moved * (ink - paper) + rng.normal(0.0, 0.05, (n, COLOURS, SIDE, SIDE))
+        return (255 * pixels.clip(0, 1)).round().astype(np.uint8)
 
     (train, y_train), (test, y_test) = enlarged_digits()
     return (colourise(train), y_train), (colourise(test), y_test)
@@ -103,9 +103,9 @@ class Cifar10(FileOrSimulation[Supervised]):
         name = self.identity(setting.data_dir, setting.offline)
         path = self.locate(setting)
         train, test = coloured_digits() if path is None else read_cifar10(path)
-        chosen = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
+        train_rows = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
 
-        pixels = train[0][chosen].astype(np.float32) / 255
+        pixels = train[0][train_rows].astype(np.float32) / 255
         m, s = (float(pixels.mean()), float(pixels.std())) if self.standardised else (0.0, 1.0)
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
@@ -122,7 +122,7 @@ class Cifar10(FileOrSimulation[Supervised]):
         return Supervised(
             name=name,
             target="classes",
-            train=batch(train[0][chosen], train[1][chosen]),
+            train=batch(train[0][train_rows], train[1][train_rows]),
             test=batch(test[0][: self.n_test], test[1][: self.n_test]),
             batch_size=self.batch_size,
             n_classes=10,

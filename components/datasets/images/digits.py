@@ -40,10 +40,10 @@ class Digits(Dataset):
 
     @model_validator(mode="after")
     def _enough_images(self) -> Digits:
-        left = IMAGES - self.n_test
-        if self.n_train is not None and self.n_train > left:
+        available = IMAGES - self.n_test
+        if self.n_train is not None and self.n_train > available:
             raise ValueError(
-                f"n_train: only {left} of the {IMAGES} images are not test images; lower dataset.n_train or "
+                f"n_train: only {available} of the {IMAGES} images are not test images; lower dataset.n_train or "
                 "dataset.n_test"
             )
         return self

@@ -59,10 +59,10 @@ class Images(UnlabelledImages):
 
     @model_validator(mode="after")
     def _enough_images(self) -> Images:
-        left = DIGITS - (self.n_test or DIGITS_HELD_OUT)
-        if self.set == "digits" and (self.n_train or 1) > left:
+        available = DIGITS - (self.n_test or DIGITS_HELD_OUT)
+        if self.set == "digits" and (self.n_train or 1) > available:
             raise ValueError(
-                f"n_train: {left} of the {DIGITS} digits are not held out; lower dataset.n_train or dataset.n_test"
+                f"n_train: {available} of the {DIGITS} digits are not held out; lower dataset.n_train or dataset.n_test"
             )
         return self
 
@@ -88,6 +88,6 @@ class Images(UnlabelledImages):
         y = torch.from_numpy(classes)
         n_test = self.n_test or DIGITS_HELD_OUT
         order = torch.randperm(len(x), generator=rng.data)
-        kept = order[n_test:][: self.n_train]
-        held = order[:n_test]
-        return x[kept], x[held], y[held]
+        train_rows = order[n_test:][: self.n_train]
+        test_rows = order[:n_test]
+        return x[train_rows], x[test_rows], y[test_rows]

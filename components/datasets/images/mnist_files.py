@@ -41,9 +41,9 @@ def read_idx(path: Path) -> np.ndarray:
 def enlarge(images: np.ndarray, side: int) -> np.ndarray:
     """Images [n, k, k] by linear interpolation between their pixels, corners to corners, [n, side, side]."""
     k = images.shape[1]
-    at = np.arange(side) * ((k - 1) / (side - 1))
-    first = np.minimum(at.astype(int), k - 2)
-    weights = 1 - (at - first), at - first  # of a pixel and of the next
+    positions = np.arange(side) * ((k - 1) / (side - 1))
+    first = np.minimum(positions.astype(int), k - 2)
+    weights = 1 - (positions - first), positions - first  # of a pixel and of the next
     out = np.zeros((len(images), side, side))
     for i, row in enumerate(weights):
         for j, column in enumerate(weights):
@@ -127,7 +127,7 @@ class ImageFiles:
         """``n_train`` of the training images at random and the first ``n_test`` test images, pixels in [0, 1]. x [N, 784]"""
         train, test = self.images(setting)
         n_train = len(train[1]) if n_train is None else min(n_train, len(train[1]))
-        chosen = torch.randperm(len(train[1]), generator=rng.data)[:n_train].numpy()
+        train_rows = torch.randperm(len(train[1]), generator=rng.data)[:n_train].numpy()
 
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
             x = (
@@ -144,7 +144,7 @@ class ImageFiles:
         return Supervised(
             name=self.identity(setting.data_dir, setting.offline),
             target="classes",
-            train=batch(train[0][chosen], train[1][chosen]),
+            train=batch(train[0][train_rows], train[1][train_rows]),
             test=batch(test[0][:n_test], test[1][:n_test]),
             batch_size=batch_size,
             n_classes=10,

@@ -155,9 +155,9 @@ class OmniglotFiles:
                 SimulatedData,
                 stacklevel=1,  # from this file: the runner shows what components warn of
             )
-        whole = _whole(Path(data_dir))
-        if name == "omniglot" and whole is not None:
-            return read_whole(whole)
+        archive = _whole(Path(data_dir))
+        if name == "omniglot" and archive is not None:
+            return read_whole(archive)
         if name == "omniglot-partial":
             return read_parts(tuple(locate(data_dir, path, offline) for path in PARTS))
         return enlarged_digits()

@@ -65,15 +65,15 @@ class UnlabelledImages(Dataset[Unlabelled]):
         return "real" if self.how == "none" else "binary"
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
-        given = {
+        options = {
             "proposal": (self.proposal, "guide"),
             "ais_temperatures": (self.ais_temperatures, 0),
         }
-        asking = {key: (now, none) for key, (now, none) in given.items() if now != none}
-        now, none = (
+        asking = {key: (now, none) for key, (now, none) in options.items() if now != none}
+        now, default = (
             " ".join(f"dataset.{key}={pair[i]}" for key, pair in asking.items()) for i in (0, 1)
         )
-        return {"latent_variable": (now, none)} if asking else {}
+        return {"latent_variable": (now, default)} if asking else {}
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
@@ -94,17 +94,19 @@ class UnlabelledImages(Dataset[Unlabelled]):
         files = self._files
         assert files is not None
         (train, _), (test, labels) = files.images(setting)
-        kept = torch.randperm(len(train), generator=rng.data)[: self.n_train]
+        train_rows = torch.randperm(len(train), generator=rng.data)[: self.n_train]
         white = 255 if train.dtype == "uint8" else 1
         fixed = torch.Generator().manual_seed(STATIC)
         if self.how == "static":
-            images, held = (self._once(torch.tensor(part) / white, fixed) for part in (train, test))
-            images = images[kept]
-            held = held[: self.n_test]
+            images, test_images = (
+                self._once(torch.tensor(part) / white, fixed) for part in (train, test)
+            )
+            images = images[train_rows]
+            test_images = test_images[: self.n_test]
         else:
-            images = torch.tensor(train)[kept] / white
-            held = torch.tensor(test)[: self.n_test] / white
-        return images, held, torch.tensor(labels)[: self.n_test]
+            images = torch.tensor(train)[train_rows] / white
+            test_images = torch.tensor(test)[: self.n_test] / white
+        return images, test_images, torch.tensor(labels)[: self.n_test]
 
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         train, test, classes = self._split(rng, setting)
@@ -112,14 +114,16 @@ class UnlabelledImages(Dataset[Unlabelled]):
         if self.how == "threshold":
             train = train > HALF
             test = test > HALF
-        rows, held = (Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test))
+        rows, test_rows = (
+            Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test)
+        )
         if self.how == "dynamic":
-            held = sample_binary(held, rng.data)
+            test_rows = sample_binary(test_rows, rng.data)
         return Unlabelled(
             name=self.identity(setting.data_dir, setting.offline),
             values=self.holds(),
             train=Rows(rows.x.to(setting.device), 1.0),
-            test=Rows(held.x.to(setting.device), 1.0),
+            test=Rows(test_rows.x.to(setting.device), 1.0),
             batch_size=self.batch_size,
             redrawn=self.how == "dynamic",
             image_shape=shape,

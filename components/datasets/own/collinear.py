@@ -26,29 +26,29 @@ def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:
     unit = away / torch.where(varies, size, 1.0)
     R = unit.mT @ unit  # [D, D]
     jointly = len(rows) >= 2 * X.shape[1] and X.shape[1] <= MOST
-    kept: list[int] = []
+    basis: list[int] = []
     out: dict[int, list[int]] = {}
     for j in varies.nonzero().flatten().tolist():
-        if kept:
-            others = torch.tensor(kept)
+        if basis:
+            others = torch.tensor(basis)
             weights = (
                 torch.linalg.solve(R[others][:, others], R[others, j]) if jointly else R[others, j]
             )
             determined = float(weights @ R[others, j]) if jointly else float(weights.square().max())
             if 1 - determined < tolerance:
                 least = SHARE if jointly else float(weights.abs().max())
-                out[j] = [kept[i] for i in (weights.abs() >= least).nonzero().flatten().tolist()]
+                out[j] = [basis[i] for i in (weights.abs() >= least).nonzero().flatten().tolist()]
                 continue
-        kept.append(j)
+        basis.append(j)
     return out
 
 
 def name_collinear(X: Tensor, names: list[str], most: int = 5) -> str:
     """Each collinear column with those that determine it, as one line of facts; "" if none."""
     pairs = collinear(X)
-    shown = [
+    descriptions = [
         f"{names[j]} with {', '.join(names[i] for i in others[:most])}"
         for j, others in list(pairs.items())[:most]
     ]
     more = f"; {len(pairs) - most} more" if len(pairs) > most else ""
-    return "; ".join(shown) + more
+    return "; ".join(descriptions) + more

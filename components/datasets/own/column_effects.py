@@ -35,10 +35,12 @@ def column_of_parameter(
         or posterior.replicates > 1
     ):
         return {}
-    ends = ["", *(f"/{k}" for k in range(len(classes)))]
-    places = {f"x{j + 1}{end}": j for end in ends for j in range(len(columns))}
-    found = {name: places[name] for name in posterior.names if name in places}
-    return found if posterior.n_draws and set(found.values()) == set(range(len(columns))) else {}
+    suffixes = ["", *(f"/{k}" for k in range(len(classes)))]
+    places = {f"x{j + 1}{end}": j for end in suffixes for j in range(len(columns))}
+    matches = {name: places[name] for name in posterior.names if name in places}
+    return (
+        matches if posterior.n_draws and set(matches.values()) == set(range(len(columns))) else {}
+    )
 
 
 def label_of_parameter(parameter: str, columns: list[str], classes: list[str]) -> str:

@@ -74,7 +74,7 @@ def real_labels(table: TextTable, name: str) -> Array:
 
     Raises:
         Misfit: a cell is no number."""
-    found = np.full(table.n_rows, np.nan)
+    labels = np.full(table.n_rows, np.nan)
     for row, cell in enumerate(table.column(name, "targets")):
         if cell is not None:
             value = table.number(cell)
@@ -83,8 +83,8 @@ def real_labels(table: TextTable, name: str) -> Array:
                     f"{table.where(row)}: {name} is {cell!r}, no number; mend it, add it to dataset.missing, or set "
                     f"dataset.labels to binary or classes{table.hint(cell)}"
                 )
-            found[row] = value
-    return found
+            labels[row] = value
+    return labels
 
 
 def class_labels(
@@ -112,11 +112,11 @@ def class_labels(
             "both as texts, as c1"
         )
     if len(classes) < 2 or (binary and len(classes) > 2):
-        shown = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
+        class_list = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"
-        asked = "two are asked for" if binary else "two or more are needed"
+        requirement = "two are asked for" if binary else "two or more are needed"
         raise Misfit(
-            f"dataset.targets={','.join(names)}: {len(classes)} classes ({shown}), {asked}; {mend}"
+            f"dataset.targets={','.join(names)}: {len(classes)} classes ({class_list}), {requirement}; {mend}"
         )
     if fraction := next(
         (text for text, value in values.items() if value is not None and value % 1), None
@@ -134,8 +134,8 @@ def class_labels(
             "column, or set dataset.labels=real"
         )
     place = {text: i for i, text in enumerate(classes)}
-    found = np.array(
+    numbers = np.array(
         [[-1 if cell is None else place[cell] for cell in cells] for cells in columns],
         dtype=np.int64,
     )
-    return found.T, classes
+    return numbers.T, classes

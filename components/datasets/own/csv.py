@@ -114,8 +114,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         if self.fold is None:
             return None
         with suppress(DamagedFile, Misfit):  # that ``load`` tells
-            found = set(self._table(data_dir).column(self.fold, "fold"))
-            return len(found - {None})
+            fold_names = set(self._table(data_dir).column(self.fold, "fold"))
+            return len(fold_names - {None})
         return None
 
     def _table(self, data_dir: Path) -> TextTable:
@@ -154,21 +154,22 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         if not names:
             raise Misfit(f"dataset.inputs: {table.file} has no column left for inputs; name some")
         encoded = {name: encode(table, name) for name in names}
-        kept, scored, how = self._rows(table, rng)
+        train_rows, scored, split_rule = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
         x, input_scale = convert_inputs(
-            table, columns, kept, self.standardise, self.bounds, self.image_shape
+            table, columns, train_rows, self.standardise, self.bounds, self.image_shape
         )
         about = table.facts | {
             "columns": columns_in_words(
                 {name: column.taken_for for name, column in encoded.items()}
             ),
-            "test rows": f"{len(scored):,} ({how})",
+            "test rows": f"{len(scored):,} ({split_rule})",
         }
-        about |= input_facts(table, encoded, kept, scored)
+        about |= input_facts(table, encoded, train_rows, scored)
         if not self.targets:
             train, test = (
-                Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (kept, scored)
+                Rows(x[rows].to(setting.device, setting.dtype), 1.0)
+                for rows in (train_rows, scored)
             )
             return UnlabelledTable(
                 name=self.identity(setting.data_dir, setting.offline),
@@ -180,7 +181,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                 figures=[clusters],
                 about=about | {"values": "standardised" if self.standardise else "raw units"},
             )
-        y, mask, tasks, scale, classes = self._labels(table, kept)
+        y, mask, tasks, scale, classes = self._labels(table, train_rows)
 
         def batch(rows: Indices) -> Batch:
             labels = (
@@ -202,7 +203,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         return OwnTable(
             name=self.identity(setting.data_dir, setting.offline),
             target=self.labels,
-            train=batch(kept),
+            train=batch(train_rows),
             test=batch(scored),
             batch_size=self.batch_size,
             n_classes=1 if real else len(classes),
@@ -217,7 +218,8 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             input_units="standardised" if self.standardise else "raw units",
             input_names=[name for column in encoded.values() for name in column.names],
             input_scale=input_scale,
-            about=about | ({} if real else class_facts(y, mask, tasks, classes, kept, scored)),
+            about=about
+            | ({} if real else class_facts(y, mask, tasks, classes, train_rows, scored)),
         )
 
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:
@@ -234,7 +236,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                     f"{table.where(other[0])}: {self.split} is {cells[other[0]]!r}; write train or test"
                 )
             tested = np.array([cell == "test" for cell in cells])
-            how = f"those of {self.split}"
+            split_rule = f"those of {self.split}"
         elif self.fold is not None:
             folds = table.column(self.fold, "fold")
             if None in folds:
@@ -247,19 +249,19 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                     f"replicates: {self.fold} has {len(values)} folds; set replicates to at most that"
                 )
             tested = np.array([fold == values[rng.replicate] for fold in folds])
-            how = f"{self.fold} {values[rng.replicate]}"
+            split_rule = f"{self.fold} {values[rng.replicate]}"
         else:
             order = torch.randperm(n, generator=rng.data).numpy()
             tested = np.zeros(n, dtype=bool)
             tested[order[: min(max(1, round(self.test_share * n)), n - 1)]] = True
-            how = "drawn from the seed"
-        kept = np.flatnonzero(~tested)
+            split_rule = "drawn from the seed"
+        train_rows = np.flatnonzero(~tested)
         scored = np.flatnonzero(tested)
-        if len(kept) < 2 or len(scored) == 0:
+        if len(train_rows) < 2 or len(scored) == 0:
             raise Misfit(
-                f"{table.file}: {len(kept)} rows to learn from and {len(scored)} to test on; at least 2 and 1"
+                f"{table.file}: {len(train_rows)} rows to learn from and {len(scored)} to test on; at least 2 and 1"
             )
-        return kept, scored, how
+        return train_rows, scored, split_rule
 
     def _labels(
         self, table: TextTable, kept: Indices
@@ -270,30 +272,30 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         classes: list[str] = []
         if self.labels == "real":
             y = torch.from_numpy(np.stack([real_labels(table, name) for name in self.targets], 1))
-            seen = ~y.isnan()
+            mask = ~y.isnan()
         else:
             numbers, classes = class_labels(table, self.targets, self.labels == "binary")
             y = torch.from_numpy(numbers)
-            seen = y >= 0
+            mask = y >= 0
         tasks = list(self.targets)
         if self.task is not None:
-            of = table.column(self.task, "task")
-            if None in of:
+            task_cells = table.column(self.task, "task")
+            if None in task_cells:
                 raise Misfit(
-                    f"{table.where(of.index(None))}: {self.task} is missing; say whose label it is"
+                    f"{table.where(task_cells.index(None))}: {self.task} is missing; say whose label it is"
                 )
-            tasks = sorted({str(task) for task in of})
-            member = torch.tensor([[task == name for name in tasks] for task in of])
+            tasks = sorted({str(task) for task in task_cells})
+            member = torch.tensor([[task == name for name in tasks] for task in task_cells])
             y = y.expand(-1, len(tasks))
-            seen = seen & member
+            mask = mask & member
         for t, task in enumerate(tasks):
-            if (number := int(seen[kept, t].sum())) < 2:
+            if (number := int(mask[kept, t].sum())) < 2:
                 raise Misfit(
                     f"dataset.targets: task {task} has {number} labels to learn from; at least 2"
                 )
         scale = None
         if self.labels == "real":
-            of_tasks = [y[kept, t][seen[kept, t]] for t in range(len(tasks))]
+            of_tasks = [y[kept, t][mask[kept, t]] for t in range(len(tasks))]
             for v, task in zip(of_tasks, tasks, strict=True):
                 check_squares(v.unsqueeze(1), [f"the label of task {task}"])
             mean = torch.stack([v.mean() for v in of_tasks])
@@ -307,4 +309,4 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             if self.standardise:
                 scale = (mean, sd)
                 y = (y - mean) / sd
-        return torch.where(seen, y, torch.zeros_like(y)), seen, tasks, scale, classes
+        return torch.where(mask, y, torch.zeros_like(y)), mask, tasks, scale, classes

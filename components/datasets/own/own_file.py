@@ -28,14 +28,12 @@ class OwnFile(Dataset[P]):
         if self.path is None:
             raise DataUnavailable("dataset.path: not given; name a file, whole or inside data_dir")
         places = (Path(data_dir) / self.path, Path(self.path))
-        found = next(
-            (p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None
-        )
-        if found is None:
+        path = next((p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None)
+        if path is None:
             raise DataUnavailable(
                 f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}"
             )
-        return found
+        return path
 
     def files(self, data_dir: Path) -> list[Path]:
         """The file, or the text files of the folder in the order of their names.

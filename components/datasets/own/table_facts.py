@@ -36,13 +36,13 @@ def input_facts(
     for name, column in encoded.items():
         if column.is_text:
             cells = table.column(name, "inputs")
-            known = {cells[row] for row in kept}
+            train_levels = {cells[row] for row in kept}
             for level in sorted(
-                {str(cells[row]) for row in scored} - {str(cell) for cell in known}
+                {str(cells[row]) for row in scored} - {str(cell) for cell in train_levels}
             ):
                 rows = sum(cells[row] == level for row in scored)
                 unseen.append(f"{name} {level} in {rows:,} test row{'s' * (rows > 1)}")
-            if len(known) == 1:
+            if len(train_levels) == 1:
                 constant.append(name)
         elif bool(is_constant(torch.from_numpy(column.values[kept]))):
             constant.append(name)

@@ -128,9 +128,9 @@ def read_table(
         names, rows, lines = _read_parquet(file)
     else:
         text, guess = decode(file, encoding)
-        names, rows, lines, found = _split_cells(file, text, delimiter)
+        names, rows, lines, separator = _split_cells(file, text, delimiter)
         facts |= {"encoding": guess} if guess else {}
-        facts |= {"delimiter": DELIMITERS[found]} if found != delimiter else {}
+        facts |= {"delimiter": DELIMITERS[separator]} if separator != delimiter else {}
     if twice := [name for name in names if names.count(name) > 1]:
         raise Misfit(f"{file}: two columns are called {twice[0]!r}; rename one")
     if unknown := [name for name in exclude if name not in names]:
@@ -249,9 +249,9 @@ def _split_cells(
     fits = [
         mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and is_ragged(rows) is None
     ]
-    found = delimiter if delimiter in fits or not fits else fits[0]
-    header, *rows = tables[found]
-    if (wrong := is_ragged(tables[found])) is not None:
+    separator = delimiter if delimiter in fits or not fits else fits[0]
+    header, *rows = tables[separator]
+    if (wrong := is_ragged(tables[separator])) is not None:
         raise DamagedFile(
             f"{file}, line {wrong[0]}: {len(wrong[1])} cells under {len(header[1])} names; mend it, or set dataset.delimiter"
         )
@@ -259,7 +259,7 @@ def _split_cells(
         [name.strip() for name in header[1]],
         [list(row) for _, row in rows],
         [line for line, _ in rows],
-        found,
+        separator,
     )
 
 

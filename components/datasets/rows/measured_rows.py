@@ -57,9 +57,9 @@ class MeasuredRows(Dataset[Unlabelled]):
         test = order[:n_test]
         train = order[n_test:]
         x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
-        kept, held = (
+        train_rows, test_rows = (
             Rows(x[rows].to(setting.device, setting.dtype), 1.0) for rows in (train, test)
         )
         return Unlabelled(
-            self.set, "real", kept, held, None, test_classes=y[test], figures=[clusters]
+            self.set, "real", train_rows, test_rows, None, test_classes=y[test], figures=[clusters]
         )

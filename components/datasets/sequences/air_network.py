@@ -89,20 +89,20 @@ class SensorNetwork:
         self, hours: int, threshold: float, max_level: float, max_missing: float
     ) -> list[Window]:
         """Windows by the rule of ``london_air``, the most contaminated first, at most one a sensor."""
-        found = []
+        windows = []
         for start in range(0, len(self.values) - hours + 1, hours):
             rows = slice(start, start + hours)
             if self.reporting[rows].min() < FEWEST_SITES or self.median[rows].max() > max_level:
                 continue
             missing = np.isnan(self.values[rows]).mean(0)
             outlying = (self.deviations[rows] > threshold).sum(0)  # NaN is not
-            found += [
+            windows += [
                 Window(s, start, int(outlying[s]))
                 for s in np.flatnonzero(missing < max_missing).tolist()
             ]
-        found.sort(key=lambda w: -w.outlying)  # stable: the earlier window first
+        windows.sort(key=lambda w: -w.outlying)  # stable: the earlier window first
         first: dict[int, Window] = {}
-        for window in found:
+        for window in windows:
             first.setdefault(window.sensor, window)
         return list(first.values())
 

@@ -68,35 +68,35 @@ def calendar(
     dates, facts = to_iso(texts, where, date_format)
     times = read_times(dates)
     aware = [has_offset(text) for text in dates]
-    shown = [
+    labels = [
         text if text == date else f"{text} ({date})"
         for text, date in zip(texts, dates, strict=True)
     ]
-    _check_order(times, shown, where, column, aware)
+    _check_order(times, labels, where, column, aware)
     if len(times) < 3:
         return Calendar(tuple(dates), list(range(len(texts))), facts)
     if all(aware) and (local := _as_local(times, dates, gaps)):
-        dates, found = local
+        dates, steps = local
         facts["dates"] = "local times, their offsets from UTC left out"
     else:
-        found = count_steps(times, gaps)
+        steps = count_steps(times, gaps)
     out = [dates[0]]
     places = [0]
     for k in range(1, len(texts)):
-        skipped, rest = divmod(int(found.counts[k] - found.counts[k - 1]), found.step)
-        between = f"between {shown[k - 1]} and {shown[k]}"
+        skipped, rest = divmod(int(steps.counts[k] - steps.counts[k - 1]), steps.step)
+        between = f"between {labels[k - 1]} and {labels[k]}"
         if rest:
             raise Misfit(
-                f"{where[k]} has no equal steps {between}; elsewhere {found}{_remedy(found, k, aware)}"
+                f"{where[k]} has no equal steps {between}; elsewhere {steps}{_remedy(steps, k, aware)}"
             )
         if skipped > 1 and gaps == "error":
-            weekdays = are_weekdays(times) and found.unit == "seconds" and found.step == DAY
+            weekdays = are_weekdays(times) and steps.unit == "seconds" and steps.step == DAY
             allowed = (
                 "dataset.gaps=business_days (Monday to Friday) or allow"
                 if weekdays
                 else "dataset.gaps=allow"
             )
-            hour = found.unit == "seconds" and (skipped - 1) * found.step == HOUR
+            hour = steps.unit == "seconds" and (skipped - 1) * steps.step == HOUR
             clocks = f"; {CLOCKS}" if hour and not any(aware) else ""
             start = where[k].removesuffix(f": {column}")
             raise Misfit(
@@ -104,15 +104,16 @@ def calendar(
             )
         if len(out) + skipped > MOST_TIMES and skipped > len(texts):
             raise Misfit(
-                f"{where[k]} {shown[k]} leaves {skipped - 1:,} times of {found} without a line after {shown[k - 1]}; mend the "
+                f"{where[k]} {labels[k]} leaves {skipped - 1:,} times of {steps} without a "
+                f"line after {labels[k - 1]}; mend the "
                 "date, or leave out the lines after the gap"
             )
-        first = int(found.counts[k - 1])
+        first = int(steps.counts[k - 1])
         out += [
-            name_time(found.later(first + j * found.step), dates[k - 1]) for j in range(1, skipped)
+            name_time(steps.later(first + j * steps.step), dates[k - 1]) for j in range(1, skipped)
         ] + [dates[k]]
         places.append(len(out) - 1)
-    return Calendar(tuple(out), places, {"steps": f"{found}, {out[0]} to {out[-1]}"} | facts)
+    return Calendar(tuple(out), places, {"steps": f"{steps}, {out[0]} to {out[-1]}"} | facts)
 
 
 def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None = None) -> int:
@@ -124,14 +125,14 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
         raise Misfit(
             f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
         )
-    asked = text
+    iso_date = text
     if read_times([text]).hasnans:
-        asked = to_iso([text], [f"{key}:"], date_format)[0][0]
-    if has_offset(asked) and not has_offset(dates[0]):
+        iso_date = to_iso([text], [f"{key}:"], date_format)[0][0]
+    if has_offset(iso_date) and not has_offset(dates[0]):
         raise Misfit(f"{key}={text}: the dates have no offset from UTC; give it without one")
-    if not has_offset(asked):
+    if not has_offset(iso_date):
         dates = tuple(without_offset(date) for date in dates)
-    time = read_times([asked])[0]
+    time = read_times([iso_date])[0]
     times = read_times(dates)
     if not times[0] < time <= times[-1]:
         raise Misfit(
@@ -176,13 +177,13 @@ def _day_or_month_first(texts: list[str], where: list[str]) -> str:
             raise Misfit(
                 f"{where[row]} {texts[row]!r} is no date as the others are; mend it, or set dataset.date_format"
             )
-    known = [match for match in matches if match is not None]
-    mark = known[0]["mark"]
-    clock = known[0]["clock"] or ""
-    shown = "" if not clock else " %H:%M:%S" if clock.count(":") == 2 else " %H:%M"
-    orders = [f"%d{mark}%m{mark}%Y{shown}", f"%m{mark}%d{mark}%Y{shown}"]
+    parsed_dates = [match for match in matches if match is not None]
+    mark = parsed_dates[0]["mark"]
+    clock = parsed_dates[0]["clock"] or ""
+    clock_format = "" if not clock else " %H:%M:%S" if clock.count(":") == 2 else " %H:%M"
+    orders = [f"%d{mark}%m{mark}%Y{clock_format}", f"%m{mark}%d{mark}%Y{clock_format}"]
     day_first, month_first = (
-        any(int(match[name]) > 12 for match in known) for name in ("first", "second")
+        any(int(match[name]) > 12 for match in parsed_dates) for name in ("first", "second")
     )
     if day_first == month_first:
         why = (
@@ -210,7 +211,7 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
             f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day"
         )
     times: list[pd.Timestamp] = []
-    for text, at in zip(texts, where, strict=True):
+    for text, location in zip(texts, where, strict=True):
         try:
             time = pd.to_datetime(text, format=date_format, errors="coerce")
         except ValueError as error:
@@ -219,7 +220,9 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
                 f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
             ) from None
         if not isinstance(time, pd.Timestamp):  # NaT
-            raise Misfit(f"{at} {text!r} does not have the form {key}; mend it, or change the key")
+            raise Misfit(
+                f"{location} {text!r} does not have the form {key}; mend it, or change the key"
+            )
         times.append(time)
     return times
 
@@ -243,9 +246,9 @@ def _check_order(
     """
     if any(aware) and not all(aware):
         row = aware.index(not aware[0])
-        what = "an offset from UTC" if aware[row] else "no offset from UTC"
+        offset = "an offset from UTC" if aware[row] else "no offset from UTC"
         raise Misfit(
-            f"{where[row]} {texts[row]} has {what}, {texts[0]} is otherwise; give all times one, or none"
+            f"{where[row]} {texts[row]} has {offset}, {texts[0]} is otherwise; give all times one, or none"
         )
     hours = not any(aware) and bool((times != times.normalize()).any())
     clocks = f"; {CLOCKS}" if hours else ""

@@ -97,7 +97,7 @@ class CsvSeries(OwnFile[Sequence]):
             n_ahead = len(times.dates) - place(
                 times.dates if self.date else (), n_ahead, "dataset.n_ahead", self.date_format
             )
-        if (seen := len(times.dates) - n_ahead) < 1:
+        if (n_train := len(times.dates) - n_ahead) < 1:
             raise Misfit(
                 f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from"
             )
@@ -113,9 +113,9 @@ class CsvSeries(OwnFile[Sequence]):
             return out  # [T, …]
 
         y = spread(self.columns, "columns")
-        if bool(y[:seen].isnan().any(1).all()):
+        if bool(y[:n_train].isnan().any(1).all()):
             raise Misfit(
-                f"dataset.columns={','.join(self.columns)}: missing at all of the {seen} times that are seen"
+                f"dataset.columns={','.join(self.columns)}: missing at all of the {n_train} times that are seen"
             )
         truth = None if self.truth is None else spread(self.truth, "truth")
         x = spread(regressors, "regressors")
@@ -123,13 +123,13 @@ class CsvSeries(OwnFile[Sequence]):
         where = (
             list(times.dates) if self.date is not None else [f"line {line}" for line in table.lines]
         )
-        self._check(table.file, x, regressors, "regressors", seen, where)
-        self._check(table.file, u, self.inputs, "inputs", seen, where)
+        self._check(table.file, x, regressors, "regressors", n_train, where)
+        self._check(table.file, u, self.inputs, "inputs", n_train, where)
 
         def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype).contiguous()
 
-        whole = Sequence(
+        sequence = Sequence(
             name=self.identity(setting.data_dir, setting.offline),
             states=None,
             observations=to_device(y.expand(setting.replicates, -1, -1)),
@@ -144,7 +144,7 @@ class CsvSeries(OwnFile[Sequence]):
             figures=[signal],
             about=table.facts
             | times.facts
-            | self._collinear(torch.cat([x, u], 1)[:seen], [*regressors, *self.inputs])
+            | self._collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])
             | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
@@ -152,8 +152,8 @@ class CsvSeries(OwnFile[Sequence]):
                 raise Misfit(
                     f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
                 )
-            return whole
-        return split(whole, n_ahead, self.origin, self.budget, self.intervention)
+            return sequence
+        return split(sequence, n_ahead, self.origin, self.budget, self.intervention)
 
     def _table(self, data_dir: Path) -> TextTable:
         """The lines that were asked for.
@@ -204,11 +204,11 @@ class CsvSeries(OwnFile[Sequence]):
         """
         for j, name in enumerate(names):
             column = values[:, j]
-            known = column[:seen][~column[:seen].isnan()]
-            if len(known) == 0 or bool((known == known[0]).all()):
-                what = "missing" if len(known) == 0 else f"{known[0]:g}"
+            observed_values = column[:seen][~column[:seen].isnan()]
+            if len(observed_values) == 0 or bool((observed_values == observed_values[0]).all()):
+                constant = "missing" if len(observed_values) == 0 else f"{observed_values[0]:g}"
                 raise Misfit(
-                    f"dataset.{key}={name}: always {what} over the {seen} times that are seen; leave it out"
+                    f"dataset.{key}={name}: always {constant} over the {seen} times that are seen; leave it out"
                 )
             must = column if key == "inputs" else column[seen:]
             if len(gone := must.isnan().nonzero().flatten()):
@@ -242,6 +242,6 @@ class CsvSeries(OwnFile[Sequence]):
                         f"{table.hint(cell)}"
                     )
                 out[row, j] = value
-            if len(known := out[~out[:, j].isnan(), j]):
-                check_squares(known.unsqueeze(1), [f"{name} of dataset.{key}"])
+            if len(present_values := out[~out[:, j].isnan(), j]):
+                check_squares(present_values.unsqueeze(1), [f"{name} of dataset.{key}"])
         return out

@@ -66,7 +66,7 @@ class LgssmSeries(Dataset[Sequence]):
         system = self.system()
         z = torch.randn(len(system.m0), generator=rng.data, dtype=torch.float64)
         x0 = system.m0 + torch.linalg.cholesky(system.P0) @ z
-        path, seen = simulate_system(system, x0, self.n_steps, setting.replicates, rng.data)
+        path, y = simulate_system(system, x0, self.n_steps, setting.replicates, rng.data)
 
         def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
@@ -74,7 +74,7 @@ class LgssmSeries(Dataset[Sequence]):
         return Sequence(
             name=self.name,
             states=to_device(path.unsqueeze(0)),
-            observations=to_device(seen),
+            observations=to_device(y),
             redraw=lambda generator: to_device(
                 simulate_observations(system, path, setting.replicates, generator)
             ),

@@ -56,8 +56,10 @@ class LocalLevelSeries(Dataset[Sequence]):
         def observe(generator: torch.Generator) -> Tensor:
             y = level + self.observation_sd * normal(generator)
             if self.missing:
-                lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
-                y = y.masked_fill(lost, math.nan)
+                is_missing = (
+                    torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
+                )
+                y = y.masked_fill(is_missing, math.nan)
             return to_device(y.unsqueeze(-1))
 
         one = torch.ones(1, 1, dtype=torch.float64)

@@ -86,7 +86,7 @@ class LondonAir(FileOrSimulation[Sequence]):
         network = simulated_network() if path is None else read_network(path, self.species)
         window = self._window(network)
         rows = slice(window.start, window.start + self.hours)
-        seen = network.values[rows, window.sensor]
+        y = network.values[rows, window.sensor]
         truth = network.median[rows]
 
         def to_device(value: object, replicates: int) -> Tensor:
@@ -100,7 +100,7 @@ class LondonAir(FileOrSimulation[Sequence]):
         return Sequence(
             name=name,
             states=None,
-            observations=to_device(seen, setting.replicates),
+            observations=to_device(y, setting.replicates),
             means=to_device(truth, 1),
             system=None,
             state_names=[f"{self.species}, {'mg' if self.species == 'CO' else 'µg'}/m³"],
@@ -120,15 +120,15 @@ class LondonAir(FileOrSimulation[Sequence]):
             Misfit: there is no such window.
         """
         if self.sensor is None or self.start is None:
-            found = network.contaminated_windows(
+            windows = network.contaminated_windows(
                 self.hours, self.threshold, self.max_level, self.max_missing
             )
-            if self.pick >= len(found):
+            if self.pick >= len(windows):
                 raise Misfit(
-                    f"dataset.pick={self.pick}: the rule finds {len(found)} windows; choose a smaller one, or raise "
+                    f"dataset.pick={self.pick}: the rule finds {len(windows)} windows; choose a smaller one, or raise "
                     "dataset.max_level"
                 )
-            return found[self.pick]
+            return windows[self.pick]
         sensor = network.column(self.sensor)
         start = network.row(self.start)
         last = len(network.values) - self.hours

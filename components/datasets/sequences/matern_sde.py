@@ -77,8 +77,10 @@ class MaternSeries(Dataset[Sequence]):
             )
             y = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
             if self.missing:
-                lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
-                y = y.masked_fill(lost, math.nan)
+                is_missing = (
+                    torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
+                )
+                y = y.masked_fill(is_missing, math.nan)
             return to_device(y.unsqueeze(-1))
 
         return Sequence(

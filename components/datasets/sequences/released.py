@@ -55,8 +55,8 @@ def wiener_velocity(system: LinearGaussianSystem, rate: float) -> Released:
         states.append(x)
         first.append(y)
         corrupted.append(hit)
-    path, seen = (torch.from_numpy(np.stack(series)[..., 0]) for series in (states, first))
-    return Released(path, seen, torch.tensor(corrupted))
+    path, observations = (torch.from_numpy(np.stack(series)[..., 0]) for series in (states, first))
+    return Released(path, observations, torch.tensor(corrupted))
 
 
 def tan(

@@ -88,10 +88,10 @@ class TerrainAidedNavigation(Realised):
         A = flight.A()
         fixed = None
         if self.realisation == "released":
-            made = released.tan(
+            realisation = released.tan(
                 A, flight.motion_sd, flight.m0, self.noise_sd, flight.observe, self.rate
             )
-            fixed = self.cut(made, self.n_steps)
+            fixed = self.cut(realisation, self.n_steps)
             path = fixed.states
         else:
             drive = flight.motion_sd * torch.randn(
@@ -110,7 +110,7 @@ class TerrainAidedNavigation(Realised):
             return to_device(means + self.noise_sd * noise)  # [R, T, 2]
 
         tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
-        own = Sequence(
+        sequence = Sequence(
             name=self.name,
             states=to_device(path.unsqueeze(0)),
             observations=observe(rng.data),
@@ -133,4 +133,4 @@ class TerrainAidedNavigation(Realised):
             ],
             figures=[trajectory, effective_size, coverage],
         )
-        return self.as_asked(own, fixed)
+        return self.as_asked(sequence, fixed)

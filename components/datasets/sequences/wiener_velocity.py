@@ -102,7 +102,7 @@ class WienerVelocity(Realised):
             )
             return to_device(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
 
-        own = Sequence(
+        sequence = Sequence(
             name=self.name,
             states=to_device(path.unsqueeze(0)),
             observations=observe(rng.data),
@@ -114,4 +114,4 @@ class WienerVelocity(Realised):
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )
-        return self.as_asked(own, fixed)
+        return self.as_asked(sequence, fixed)

@@ -47,9 +47,9 @@ class BinarySimulation(Dataset[Supervised]):
             f = self.intercept + x @ beta
             share = torch.special.ndtr(f) if self.link == "probit" else f.sigmoid()
             y = (torch.rand(n, generator=rng.data, dtype=torch.float64) < share).long()
-            seen = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
+            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
             return Batch(
-                x.to(setting.device, setting.dtype), y[:, None].to(setting.device), seen, 1.0
+                x.to(setting.device, setting.dtype), y[:, None].to(setting.device), mask, 1.0
             )
 
         truth = {

@@ -40,12 +40,12 @@ class ConditionalToy(Dataset[KnownLaw]):
         law = cls.law(x)
         device = generator.device
         places = torch.arange(len(x))
-        which = torch.zeros(len(x), dtype=torch.long)
+        component = torch.zeros(len(x), dtype=torch.long)
         if len(law.mu) > 1:
             u = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
-            which = (u * len(law.mu)).long()
+            component = (u * len(law.mu)).long()
         noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
-        return law.mu[which, places, 0] + law.v[which, places, 0].sqrt() * noise
+        return law.mu[component, places, 0] + law.v[component, places, 0].sqrt() * noise
 
     def load(self, rng: Rng, setting: Setting) -> KnownLaw:
         n = self.n_train
@@ -54,18 +54,26 @@ class ConditionalToy(Dataset[KnownLaw]):
         ).cpu()
         x = self.reach * (2 * u - 1)
         y = self.sample_labels(x, rng.data)
-        kept = slice(0, n)
+        train_rows = slice(0, n)
         scored = slice(n, None)
         figures: list[SupervisedFigure] = [predictive_samples, calibration]
-        held = KnownLaw.of(
-            self.name, x[:, None], y[:, None], kept, scored, self.batch_size, "y", figures, setting
+        problem = KnownLaw.of(
+            self.name,
+            x[:, None],
+            y[:, None],
+            train_rows,
+            scored,
+            self.batch_size,
+            "y",
+            figures,
+            setting,
         )
-        location = x[kept].mean()
-        scale = x[kept].std(correction=0)
+        location = x[train_rows].mean()
+        scale = x[train_rows].std(correction=0)
 
         def law_at(inputs: Tensor) -> GaussianMixture:
             law = self.law(location + scale * inputs[:, 0].cpu().double())
             return GaussianMixture(law.mu.to(inputs), law.v.to(inputs))
 
-        held.law_at = law_at
-        return held
+        problem.law_at = law_at
+        return problem

@@ -44,8 +44,8 @@ class Diabetes(Dataset):
         y = (y - y_mean) / y_std
 
         def rows(chosen: torch.Tensor) -> Batch:
-            seen = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x[chosen].to(setting.device), y[chosen].to(setting.device), seen, 1.0)
+            mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
+            return Batch(x[chosen].to(setting.device), y[chosen].to(setting.device), mask, 1.0)
 
         return Supervised(
             self.name,

@@ -153,10 +153,10 @@ class FaimsSim(Dataset):
         log_c = log_c[:, None, :] - evaporation * (temperature[:, None] * runs)[..., None]
         log_c += self.run_noise * rng.normal(size=log_c.shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            taken = affinity * np.exp(log_c)
+            uptake = affinity * np.exp(log_c)
             # [P, 3, K + 1]
-            charge = np.append(taken, np.ones((P, RUNS, 1)), -1) / (
-                1 + taken.sum(-1, keepdims=True)
+            charge = np.append(uptake, np.ones((P, RUNS, 1)), -1) / (
+                1 + uptake.sum(-1, keepdims=True)
             )
         if not np.isfinite(charge).all():
             raise Misfit(
@@ -232,7 +232,7 @@ class FaimsSim(Dataset):
             pca.fit((rows - mean) / scale)
             scores = pca.transform((cells.reshape(-1, cells.shape[-1]) - mean) / scale)
         scores = scores.reshape(*cells.shape[:2], -1)
-        own = scores[in_training].reshape(-1, self.n_components)
-        deviation = own.std(0)
+        train_scores = scores[in_training].reshape(-1, self.n_components)
+        deviation = train_scores.std(0)
         deviation[deviation == 0] = 1.0  # a component that no training row has
-        return (scores - own.mean(0)) / (deviation * self.n_components**0.5)
+        return (scores - train_scores.mean(0)) / (deviation * self.n_components**0.5)

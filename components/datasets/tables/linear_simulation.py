@@ -44,8 +44,8 @@ class LinearSimulation(Dataset):
         def rows(n: int) -> Batch:
             x = torch.randn(n, D, generator=rng.data, dtype=setting.dtype) @ root.T
             y = x @ beta + self.noise**0.5 * torch.randn(n, generator=rng.data, dtype=setting.dtype)
-            seen = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
-            return Batch(x.to(setting.device), y[:, None].to(setting.device), seen, 1.0)
+            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
+            return Batch(x.to(setting.device), y[:, None].to(setting.device), mask, 1.0)
 
         truth: dict[str, Tensor] = {
             "beta": beta.to(setting.device),

@@ -41,13 +41,13 @@ def make_problem(
             f"dataset.n_test={n_test}: leaves {max(len(x) - n_test, 0)} of {len(x)} rows to learn from; lower it"
         )
     order = torch.randperm(len(x), generator=rng.data) if n_test else torch.arange(len(x))
-    kept = order[n_test:]
-    held = order[:n_test] if n_test else kept
-    x = (x - x[kept].mean(0)) / x[kept].std(0, correction=0)
+    train_rows = order[n_test:]
+    test_rows = order[:n_test] if n_test else train_rows
+    x = (x - x[train_rows].mean(0)) / x[train_rows].std(0, correction=0)
     y_mean = y_std = None
     if target == "real":
-        y_mean = y[kept].mean(0)
-        y_std = y[kept].std(0, correction=0)
+        y_mean = y[train_rows].mean(0)
+        y_std = y[train_rows].std(0, correction=0)
         y = (y - y_mean) / y_std
         y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
 
@@ -63,8 +63,8 @@ def make_problem(
     return Supervised(
         name,
         target,
-        rows(kept),
-        rows(held),
+        rows(train_rows),
+        rows(test_rows),
         batch_size,
         n_classes=1 if target == "real" else 2,
         task_names=[task],

@@ -152,9 +152,17 @@ class UciRegression(FileOrSimulation[Supervised]):
         name = self.identity(setting.data_dir, setting.offline)
         path = self.locate(setting)
         data = simulated_rows(self.set, SHAPES[self.set]) if path is None else _read(path)
-        kept, scored = split_rows(len(data), split)
+        train_rows, scored = split_rows(len(data), split)
         x = torch.from_numpy(data[:, : shape.inputs])
         y = torch.from_numpy(data[:, shape.inputs, None])
         return RawUnits.of(
-            name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting
+            name,
+            x,
+            y,
+            train_rows,
+            scored,
+            self.batch_size,
+            self.set,
+            [predictions, calibration],
+            setting,
         )

@@ -27,10 +27,10 @@ def vocabulary_of(
     are in most, of equals the first of the alphabet (None: all)."""
     counts = Counter(word for document in documents for word in set(document))
     limit = at_most * len(documents)
-    kept = {
+    word_counts = {
         word: n for word, n in counts.items() if at_least <= n <= limit and word not in left_out
     }
-    return most_counted(kept, n)
+    return most_counted(word_counts, n)
 
 
 def counts_of(documents: Documents, vocabulary: Sequence[str]) -> Counts:
@@ -87,7 +87,7 @@ def corpus_of(
         stop = frozenset(ENGLISH_STOP_WORDS)
     vocabulary = vocabulary_of(train, keys.n_words, keys.min_documents, keys.max_share, stop)
     counts = [counts_of(part, vocabulary).to(setting.device) for part in (train, test)]
-    known = {word for document in train for word in document}
+    train_words = {word for document in train for word in document}
     return Corpus(
         name=name,
         train=counts[0],
@@ -97,5 +97,5 @@ def corpus_of(
         rng=rng.data,
         batch_size=keys.batch_size,
         figures=[topic_words],
-        left_out=sum(word not in known for document in test for word in document),
+        left_out=sum(word not in train_words for document in test for word in document),
     )

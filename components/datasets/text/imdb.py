@@ -40,7 +40,7 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
     Raises:
         DamagedFile: the archive contains another number of reviews.
     """
-    found: dict[tuple[str, str], list[tuple[int, Text]]] = {}
+    reviews_by_kind: dict[tuple[str, str], list[tuple[int, Text]]] = {}
     with tarfile.open(path) as archive:
         for member in archive:
             *_, split, kind, name = ("", "", *Path(member.name).parts)
@@ -52,13 +52,15 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
             if content is not None:
                 text = content.read().decode("utf-8")
                 words = words_of(text) if whole_words else tuple(BREAK.sub(" ", text).split())
-                found.setdefault((split, kind), []).append((int(name.split("_")[0]), words))
+                reviews_by_kind.setdefault((split, kind), []).append(
+                    (int(name.split("_")[0]), words)
+                )
 
     def half(split: str) -> Split:
         texts = []
         labels = []
         for label, kind in enumerate(("neg", "pos")):
-            rows = sorted(found.get((split, kind), []))
+            rows = sorted(reviews_by_kind.get((split, kind), []))
             if len(rows) != EACH:
                 raise DamagedFile(
                     f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there"
@@ -73,8 +75,8 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
 @functools.lru_cache(maxsize=1)
 def simulated_imdb() -> tuple[Split, Split]:
     """The 2,000 simulated reviews of ``reviews``, half of them to learn from and half to test on."""
-    found = simulated_reviews()
-    rows = list(zip(found.words, found.labels, found.folds, strict=True))
+    corpus = simulated_reviews()
+    rows = list(zip(corpus.words, corpus.labels, corpus.folds, strict=True))
     train = [(w, y) for w, y, fold in rows if fold < 5]
     test = [(w, y) for w, y, fold in rows if fold >= 5]
     return ([w for w, _ in train], [y for _, y in train]), (
@@ -115,7 +117,9 @@ class Imdb(TokenRows):
         )
         each = len(texts) // 2 if self.n_test is None else self.n_test // 2
         first = [
-            at for label in (0, 1) for at in [i for i, y in enumerate(labels) if y == label][:each]
+            row
+            for label in (0, 1)
+            for row in [i for i, y in enumerate(labels) if y == label][:each]
         ]
         return self.problem(
             train, ([texts[i] for i in first], [labels[i] for i in first]), rng, setting

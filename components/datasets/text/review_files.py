@@ -34,7 +34,7 @@ def reviews(path: Path | None) -> Reviews:
 @functools.lru_cache(maxsize=1)
 def read(path: Path) -> Reviews:
     """All texts of the archive: txt_sentoken/neg/cv123_….txt is number 123 of those against."""
-    found: list[tuple[int, int, tuple[str, ...]]] = []
+    entries: list[tuple[int, int, tuple[str, ...]]] = []
     with tarfile.open(path) as archive:
         for member in archive:
             *_, kind, name = (
@@ -43,12 +43,12 @@ def read(path: Path) -> Reviews:
             content = archive.extractfile(member) if name.endswith(".txt") else None
             if content is not None:
                 words = content.read().decode("latin-1").split()
-                found.append((int(kind == "pos"), int(name[2:5]), tuple(words)))
-    found.sort()
+                entries.append((int(kind == "pos"), int(name[2:5]), tuple(words)))
+    entries.sort()
     return Reviews(
-        tuple(w for *_, w in found),
-        tuple(y for y, *_ in found),
-        tuple(n // 100 for _, n, _ in found),
+        tuple(w for *_, w in entries),
+        tuple(y for y, *_ in entries),
+        tuple(n // 100 for _, n, _ in entries),
     )
 
 
@@ -64,8 +64,10 @@ def simulated_reviews() -> Reviews:
     p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)  # [2, words]
     labels = np.repeat([0, 1], EACH)
     lengths = 1 + rng.poisson(LENGTH - 1, len(labels))
-    drawn = [rng.choice(SIMULATED_WORDS, n, p=p[y]) for n, y in zip(lengths, labels, strict=True)]
-    words = tuple(tuple(f"word{j}" for j in js) for js in drawn)
+    word_ids = [
+        rng.choice(SIMULATED_WORDS, n, p=p[y]) for n, y in zip(lengths, labels, strict=True)
+    ]
+    words = tuple(tuple(f"word{j}" for j in js) for js in word_ids)
     return Reviews(
         words, tuple(labels.tolist()), tuple((np.arange(len(labels)) % EACH // 100).tolist())
     )

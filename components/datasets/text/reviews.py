@@ -61,10 +61,10 @@ class FilmReviews(TokenRows):
             raise Misfit(
                 f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that"
             )
-        found = reviews(self.locate(setting))
-        rows = list(zip(found.words, found.labels, found.folds, strict=True))
-        train = [(words, label) for words, label, at in rows if at != fold]
-        test = [(words, label) for words, label, at in rows if at == fold]
+        corpus = reviews(self.locate(setting))
+        rows = list(zip(corpus.words, corpus.labels, corpus.folds, strict=True))
+        train = [(words, label) for words, label, review_fold in rows if review_fold != fold]
+        test = [(words, label) for words, label, review_fold in rows if review_fold == fold]
         return self.problem(
             ([w for w, _ in train], [y for _, y in train]),
             ([w for w, _ in test], [y for _, y in test]),

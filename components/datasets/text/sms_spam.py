@@ -78,10 +78,10 @@ def _simulate() -> Texts:
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)  # [2, TOPICS, words]
     lengths = 1 + rng.poisson(LENGTH - 1, MESSAGES)
     about = rng.integers(TOPICS, size=MESSAGES)
-    drawn = [
+    word_ids = [
         rng.choice(SIMULATED_WORDS, n, p=p[c, t]) for n, c, t in zip(lengths, y, about, strict=True)
     ]
-    return [[f"word{j}" for j in js] for js in drawn], y.tolist()
+    return [[f"word{j}" for j in js] for js in word_ids], y.tolist()
 
 
 def most_frequent(messages: Sequence[frozenset[str]], n: int) -> list[str]:
@@ -93,14 +93,14 @@ def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor
     """x_ij = 1 where message i holds word j, else 0, [N, D]."""
     column = {word: j for j, word in enumerate(vocabulary)}
     x = torch.zeros(len(messages), len(vocabulary))
-    at = [
+    indices = [
         (i, column[word])
         for i, message in enumerate(messages)
         for word in message
         if word in column
     ]
-    if at:
-        x[tuple(torch.tensor(at).T)] = 1.0
+    if indices:
+        x[tuple(torch.tensor(indices).T)] = 1.0
     return x
 
 
@@ -131,9 +131,9 @@ class SmsSpam(MailDataset):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)
         path = self.file.path(setting.data_dir, setting.offline)
-        found, spam = messages(path)
-        rows = held_out(len(found), self.test_share, self.n_train, rng.data)
-        vocabulary = most_frequent([found[i] for i in rows[0].tolist()], self.n_words)
+        texts, spam = messages(path)
+        rows = held_out(len(texts), self.test_share, self.n_train, rng.data)
+        vocabulary = most_frequent([texts[i] for i in rows[0].tolist()], self.n_words)
         return problem_of_words(
-            name, bag(found, vocabulary), torch.tensor(spam), rows, self.batch_size, setting
+            name, bag(texts, vocabulary), torch.tensor(spam), rows, self.batch_size, setting
         )

@@ -142,9 +142,9 @@ class TokenRows(FileOrSimulation[Supervised]):
         setting: Setting,
     ) -> Supervised:
         """Texts and labels to learn from, ``n_train`` of them at random, and to test on."""
-        chosen = torch.randperm(len(train[0]), generator=rng.data)[: self.n_train].tolist()
-        texts = [train[0][i] for i in chosen]
-        labels = [train[1][i] for i in chosen]
+        rows = torch.randperm(len(train[0]), generator=rng.data)[: self.n_train].tolist()
+        texts = [train[0][i] for i in rows]
+        labels = [train[1][i] for i in rows]
         numbers, size = self.numbering(texts)
 
         def batch(texts: list[Text], labels: list[int]) -> Batch:

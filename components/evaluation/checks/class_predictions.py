@@ -30,15 +30,15 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
         declared: the type of the model's outputs was declared, so that only rows that sum
             to one contradict it.
     """
-    found = [
+    predictions = [
         (label, split, predictive)
         for label, split, one, streams in _each(problem, posterior, rng)
         if (predictive := _predict(split, one, streams)) is not None
     ]
-    if not found:
+    if not predictions:
         return []
-    classes = [_one_class(label, split, predictive) for label, split, predictive in found]
-    logits = [_logits(label, predictive, declared) for label, _, predictive in found]
+    classes = [_one_class(label, split, predictive) for label, split, predictive in predictions]
+    logits = [_logits(label, predictive, declared) for label, _, predictive in predictions]
     return [_worst(classes), _worst(logits)]
 
 
@@ -76,7 +76,7 @@ def _predict(problem: Supervised, posterior: object, rng: Rng) -> Categorical | 
 def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Check:
     """False where every row of a task is given one class and its labels are of several."""
     guess = predictive.guess
-    told = []
+    messages = []
     checked = 0  # [B, T]
     for t in range(problem.n_tasks):
         labels = problem.test.y[problem.test.mask[:, t], t]
@@ -90,7 +90,7 @@ def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Chec
         checked += 1
         if len(classes := guess[:, t].unique()) == 1:
             task = f" of task {problem.task_names[t]}" if problem.n_tasks > 1 else ""
-            told.append(
+            messages.append(
                 f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels are of {len(counts)}"
             )
     if not checked:
@@ -102,8 +102,10 @@ def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Chec
     used = f"{len(guess.unique())} of {problem.n_classes} classes"
     return Check(
         ONE_CLASS,
-        not told,
-        f"{told[0]}; the model has learnt nothing, or its outputs are no logits" if told else used,
+        not messages,
+        f"{messages[0]}; the model has learnt nothing, or its outputs are no logits"
+        if messages
+        else used,
     )
 
 

@@ -20,13 +20,13 @@ def inner_filter_checks(draws: HoldsDraws) -> list[Check]:
     if ess is None or not ess.numel():
         return []
     weights = torch.ones_like(ess) if draws.log_weights is None else draws.log_weights.softmax(1)
-    lost = (weights * (ess < limits.LEAST_ESS)).sum() / weights.sum()
-    told = f"{100 * float(lost):.3g} % of the draws have a filter whose ESS falls below {limits.LEAST_ESS:g}"
-    told += f"; the median of their smallest ESS is {float(ess.median()):.3g}"
-    passed = float(lost) <= 0.5
-    told += (
+    share = (weights * (ess < limits.LEAST_ESS)).sum() / weights.sum()
+    detail = f"{100 * float(share):.3g} % of the draws have a filter whose ESS falls below {limits.LEAST_ESS:g}"
+    detail += f"; the median of their smallest ESS is {float(ess.median()):.3g}"
+    passed = float(share) <= 0.5
+    detail += (
         ""
         if passed
         else "; raise inference.filter.particles, or check the prior and the scale of the data"
     )
-    return [Check("the inner filters have not collapsed", passed, told)]
+    return [Check("the inner filters have not collapsed", passed, detail)]

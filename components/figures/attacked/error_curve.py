@@ -23,9 +23,9 @@ def error_curve_figure(
         (errors, "o-", PALETTE[1], "attack"),
         (random, "s--", PALETTE[7], "random signs"),
     ):
-        found = values.cpu().numpy()
-        low, high = np.quantile(found, (0.05, 0.95), axis=1)
-        axis.plot(sizes, found.mean(1), style, color=colour, label=label)
+        samples = values.cpu().numpy()
+        low, high = np.quantile(samples, (0.05, 0.95), axis=1)
+        axis.plot(sizes, samples.mean(1), style, color=colour, label=label)
         axis.fill_between(sizes, low, high, color=colour, alpha=0.15, lw=0)
     axis.axhline(
         2 * float(errors[0].mean()), color="black", ls=":", lw=1, label="twice the unattacked error"

@@ -92,9 +92,12 @@ def contraction(report: Contracting) -> Figure:
         color=PALETTE[0],
         label="from N to the next, ± 2 SE",
     )
-    whole, own = report.slope()
+    slope, slope_error = report.slope()
     right.axhline(
-        whole, color=PALETTE[5], lw=1.2, label=f"all N: {whole:.3f} ± {own:.3f}".replace("-", "−")
+        slope,
+        color=PALETTE[5],
+        lw=1.2,
+        label=f"all N: {slope:.3f} ± {slope_error:.3f}".replace("-", "−"),
     )
     right.axhline(
         report.exponent,

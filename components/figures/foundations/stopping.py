@@ -71,14 +71,14 @@ def stopping(report: Stopping) -> Figure:
 
     figure, (left, middle, right) = new_figure(1, 3, width=4.6, height=3.7)
     for c, (kind, place, colour, label) in enumerate(LOOKS):
-        at = np.arange(len(report.rules)) + 0.17 * (c - 1.5)
-        found = [report.coverage(kind, rule) for rule in report.rules]
-        share, error = (np.array([pair[which][place] for pair in found]) for which in (0, 1))
+        positions = np.arange(len(report.rules)) + 0.17 * (c - 1.5)
+        coverages = [report.coverage(kind, rule) for rule in report.rules]
+        share, error = (np.array([pair[index][place] for pair in coverages]) for index in (0, 1))
         left.errorbar(
-            at, share, yerr=2 * error, fmt="o", ms=4, capsize=2, color=colour, label=label
+            positions, share, yerr=2 * error, fmt="o", ms=4, capsize=2, color=colour, label=label
         )
         left.plot(
-            at,
+            positions,
             [report.exact_coverage(kind, rule)[place] for rule in report.rules],
             "_",
             ms=14,
@@ -99,8 +99,8 @@ def stopping(report: Stopping) -> Figure:
     simulated, exact = report.error_by_most()
     n = np.arange(1, len(exact))
     middle.plot(n, exact[1:], color=PALETTE[6], lw=1.2, label="exact")
-    shown = np.unique(np.geomspace(1, len(exact) - 1, 25).astype(int))
-    middle.plot(shown, simulated[shown], "o", ms=4, color=PALETTE[1], label="simulated")
+    marks = np.unique(np.geomspace(1, len(exact) - 1, 25).astype(int))
+    middle.plot(marks, simulated[marks], "o", ms=4, color=PALETTE[1], label="simulated")
     middle.axhline(report.alpha, ls="--", lw=1, color=PALETTE[7], label="α")
     middle.set(
         xscale="log",

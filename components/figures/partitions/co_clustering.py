@@ -35,13 +35,13 @@ class Partitioned(Protocol):
 def co_clustering(report: Partitioned) -> Figure:
     """Probability that two rows share a cluster, rows by the partition chosen; number of clusters by chain; the partition."""
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
-    chosen = report.bayes_action
+    partition = report.bayes_action
     x = report.x.cpu().numpy()
-    order = np.lexsort((x[:, 0], chosen))
+    order = np.lexsort((x[:, 0], partition))
     image = left.imshow(
         report.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest"
     )
-    for edge in np.flatnonzero(np.diff(chosen[order])) + 0.5:
+    for edge in np.flatnonzero(np.diff(partition[order])) + 0.5:
         left.axhline(edge, color=PALETTE[1], lw=0.7)
         left.axvline(edge, color=PALETTE[1], lw=0.7)
     left.grid(False)
@@ -58,14 +58,16 @@ def co_clustering(report: Partitioned) -> Figure:
     )
 
     across = x[:, 1] if x.shape[1] > 1 else np.zeros(len(x))
-    for c in range(int(chosen.max()) + 1):
+    for c in range(int(partition.max()) + 1):
         colour = PALETTE[c % len(PALETTE)]
         marker = "os^Dv"[c // len(PALETTE) % 5]
-        right.plot(x[chosen == c, 0], across[chosen == c], marker, ms=4, color=colour, alpha=0.8)
+        right.plot(
+            x[partition == c, 0], across[partition == c], marker, ms=4, color=colour, alpha=0.8
+        )
     words = {"binder": "Binder's loss", "variation": "variation of information"}
     right.set(
         xlabel="$x_1$",
         ylabel="$x_2$" if x.shape[1] > 1 else "",
-        title=f"Least {words[report.loss]}: {chosen.max() + 1} clusters",
+        title=f"Least {words[report.loss]}: {partition.max() + 1} clusters",
     )
     return figure

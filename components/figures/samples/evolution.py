@@ -46,16 +46,16 @@ def evolution(
     looks = {str(method): line_look(k) for k, method in enumerate(dict.fromkeys(table["method"]))}
 
     def lines(ax: Axes, metric: str, method: str, look: dict[str, Any], own: bool) -> None:
-        of = table[(table["metric"] == metric) & (table["method"] == method)]
-        if of.empty:
+        rows = table[(table["metric"] == metric) & (table["method"] == method)]
+        if rows.empty:
             return
         if not own:
-            mean = band_of(of)[0]
+            mean = band_of(rows)[0]
             ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=0.8, zorder=1)
         elif band:
-            _band(ax, of, look)
+            _band(ax, rows, look)
         else:
-            for _, line in of.groupby("replicate", sort=False):
+            for _, line in rows.groupby("replicate", sort=False):
                 ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75)
 
     many = len(looks) > MOST

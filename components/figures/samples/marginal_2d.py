@@ -54,16 +54,18 @@ def marginal_2d(
         # row: second parameter
         log_density = log_marginal(torch.cartesian_prod(x, y)).reshape(GRID, GRID).T
         thresholds = highest_density(log_marginal, exact, values)
-        at = log_marginal(values.flatten(0, 1))
-        held = ", ".join(
-            f"{float((at >= t).to(at.dtype).mean()):.0%} in the {level:.0%} region"
+        log_probs = log_marginal(values.flatten(0, 1))
+        summary = ", ".join(
+            f"{float((log_probs >= t).to(log_probs.dtype).mean()):.0%} in the {level:.0%} region"
             for level, t in zip(LEVELS, thresholds, strict=True)
         )
         figure, (axis,) = new_figure(1, 1, width=6.0, height=5.0)
         every = max(1, values.shape[0] * values.shape[1] // MOST_DRAWS)
         for c, chain in enumerate(values.cpu()):
-            kept = chain[::every]
-            axis.scatter(kept[:, 0], kept[:, 1], s=5, alpha=0.6, color=PALETTE[c % 6], linewidth=0)
+            points = chain[::every]
+            axis.scatter(
+                points[:, 0], points[:, 1], s=5, alpha=0.6, color=PALETTE[c % 6], linewidth=0
+            )
         axis.contour(
             x.cpu(),
             y.cpu(),
@@ -79,7 +81,7 @@ def marginal_2d(
             xlim=problem.box[0],
             ylim=problem.box[1],
         )
-        axis.set_title(f"draws: {held}", fontsize=9)
+        axis.set_title(f"draws: {summary}", fontsize=9)
         return {"marginal": figure}
 
     return marginal

@@ -23,10 +23,10 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
 
     At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.  Weighted draws are
     resampled, systematically, so that dots and bars are the posterior's."""
-    shown = parameters(problem, draws, MOST_PAIRED)
-    if len(shown) < 2 or draws.n_draws * draws.n_chains < 2:
+    panels = parameters(problem, draws, MOST_PAIRED)
+    if len(panels) < 2 or draws.n_draws * draws.n_chains < 2:
         return {}
-    values = torch.stack([v.flatten() for _, _, v in shown], 1)  # [C·N, D]
+    values = torch.stack([v.flatten() for _, _, v in panels], 1)  # [C·N, D]
     bad = draws.stats.get("diverging")
     bad = torch.zeros(len(values), dtype=torch.bool) if bad is None else bad.flatten().cpu().bool()
     if draws.log_weights is not None:
@@ -36,7 +36,7 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     rows = torch.linspace(0, len(values) - 1, min(MOST_POINTS, len(values))).round().long()
     dots = values[rows]
     crosses = values[bad]
-    d = len(shown)
+    d = len(panels)
     figure, axes = new_figure(d, d, width=2.0 if d > 2 else 2.8, height=1.9 if d > 2 else 2.6)
     low = values.amin(0)
     high = values.amax(0)
@@ -52,7 +52,7 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
             if i == j:
                 axis.hist(values[:, i].numpy(), bins=40, color=PALETTE[0], alpha=0.75)
                 axis.set_yticks([])
-                axis.set_title(shown[i][0], fontsize=9)
+                axis.set_title(panels[i][0], fontsize=9)
             else:
                 axis.set_ylim(float(low[i] - reach[i]), float(high[i] + reach[i]))
                 axis.scatter(
@@ -68,13 +68,13 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
                     crosses[:, j], crosses[:, i], s=16, color=PALETTE[1], marker="x", linewidth=1
                 )
                 if j == 0:
-                    axis.set_ylabel(shown[i][0], fontsize=9)
+                    axis.set_ylabel(panels[i][0], fontsize=9)
             if i == d - 1:
-                axis.set_xlabel(shown[j][0], fontsize=9)
+                axis.set_xlabel(panels[j][0], fontsize=9)
     n = int(bad.sum())
-    said = [
+    captions = [
         part(problem, draws, d),
         f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else "",
     ]
-    figure.suptitle(", ".join(s for s in said if s), fontsize=10)
+    figure.suptitle(", ".join(s for s in captions if s), fontsize=10)
     return {"pairs": figure}

@@ -45,9 +45,9 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     bins = min(20, n // FEWEST_EXPECTED)
     expected = n / bins
     sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
-    shown = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
+    chain_ids = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
     columns = min(len(panels), 4)
-    height = max(2.2, 0.24 * len(shown) + 0.7)
+    height = max(2.2, 0.24 * len(chain_ids) + 0.7)
     figure, axes = new_figure(
         math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True
     )
@@ -58,7 +58,7 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
         counts = rank_histogram(values.numpy(), bins)
         # a row is one unit high, and the expected count fills less than half of it
         scale = 0.42 / expected
-        for row, c in enumerate(shown):
+        for row, c in enumerate(chain_ids):
             base = -row
             axis.fill_between(
                 [0, 1],
@@ -82,14 +82,16 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
                 linewidth=0,
                 zorder=2,
             )
-        axis.set(title=name, xlim=(0, 1), ylim=(1 - len(shown), 1), xticks=[0, 0.5, 1])
-        axis.set_yticks([0.42 - row for row in range(len(shown))], [str(c + 1) for c in shown])
+        axis.set(title=name, xlim=(0, 1), ylim=(1 - len(chain_ids), 1), xticks=[0, 0.5, 1])
+        axis.set_yticks(
+            [0.42 - row for row in range(len(chain_ids))], [str(c + 1) for c in chain_ids]
+        )
         axis.tick_params(labelsize=8)
         axis.grid(False)
     for axis in axes[::columns]:
         axis.set_ylabel("chain")
     figure.supxlabel("rank among the draws of all chains, as a fraction", fontsize=10)
-    title = "" if len(shown) == chains else f"{len(shown)} of {chains} chains"
+    title = "" if len(chain_ids) == chains else f"{len(chain_ids)} of {chains} chains"
     figure.suptitle(
         ", ".join(t for t in (part(problem, draws, len(panels)), title) if t), fontsize=10
     )

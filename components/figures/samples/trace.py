@@ -35,12 +35,12 @@ def trace(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
         left.plot(count, values.T, lw=0.5, alpha=0.6)
         for c, line in enumerate(left.get_lines()):
             line.set_color(PALETTE[c % 6])
-        for axis, power, known in ((middle, 1, exact[0]), (right, 2, exact[1])):
+        for axis, power, truth in ((middle, 1, exact[0]), (right, 2, exact[1])):
             running = (values**power).cumsum(1) / count  # [C, N]
             axis.plot(count, running.T, lw=0.4, alpha=0.35, color=PALETTE[0])
             axis.plot(count, running.mean(0), lw=2, color=PALETTE[1], label="all chains")
-            if known is not None:
-                axis.axhline(float(known[j]), color="black", lw=1, ls="--", label="exact")
+            if truth is not None:
+                axis.axhline(float(truth[j]), color="black", lw=1, ls="--", label="exact")
             axis.set_title(f"estimate of E[{name}{'²' if power == 2 else ''}]")
         if i == 0:
             middle.legend(loc="best", fontsize=8, framealpha=0.9, edgecolor="none")

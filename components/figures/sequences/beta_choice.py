@@ -20,7 +20,7 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
     """Losses [G, R] against β: a box over replicates (a point, where there is one), the chosen β with a golden dashed line."""
     figure, (ax,) = new_figure(1, 1, width=6.4, height=3.6)
     places = list(range(len(betas)))
-    known = [row[row.isfinite()] for row in losses]
+    finite_losses = [row[row.isfinite()] for row in losses]
     if losses.shape[1] == 1:
         ax.plot(places, losses[:, 0], "o-", color=PALETTE[0], lw=1)
     else:
@@ -28,14 +28,14 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
             "medianprops": {"color": "black"},
             "flierprops": {"marker": ".", "markersize": 3},
         }
-        values = [row.numpy() for row in known]
+        values = [row.numpy() for row in finite_losses]
         boxes = ax.boxplot(
             values, positions=places, widths=0.6, patch_artist=True, manage_ticks=False, **looks
         )
         for patch in boxes["boxes"]:
             patch.set(facecolor=PALETTE[0], alpha=0.5)
     ax.axvline(chosen, color=GOLD, ls="--", lw=1.8, label=f"chosen: β = {betas[chosen]:g}")
-    every = torch.cat(known)
+    every = torch.cat(finite_losses)
     if len(every) and every.min() > 0 and every.max() > WIDE * every.min():
         ax.set_yscale("log")
     ax.set_xticks(places, [f"{beta:g}" for beta in betas], rotation=35 if len(betas) > 6 else 0)

@@ -42,9 +42,9 @@ def budget_figure(
         )
     left.set(xlabel="standard deviation of the sum of sales", ylabel="expected sum of sales")
     left.legend(fontsize=7)
-    shown = choices[0]
+    first_choice = choices[0]
     base = np.zeros(len(weeks))
-    spends = shown.u.reshape(len(weeks), len(channels))
+    spends = first_choice.u.reshape(len(weeks), len(channels))
     for i, channel in enumerate(channels):
         right.bar(
             range(len(weeks)),
@@ -54,7 +54,7 @@ def budget_figure(
             label=channel,
         )
         base = base + spends[:, i]
-    right.set(ylabel="spend", title=shown.name, xticks=range(len(weeks)))
+    right.set(ylabel="spend", title=first_choice.name, xticks=range(len(weeks)))
     right.set_xticklabels(weeks, rotation=45, ha="right", fontsize=7)
     right.legend(fontsize=7)
     return figure

@@ -33,15 +33,15 @@ def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Fi
     for place, name in enumerate(names):
         effect = effects[name].cpu()
         mean = float(effect.mean())
-        shown = f"{float(effect.mean()):.4g}"
+        text = f"{float(effect.mean()):.4g}"
         axis.plot(mean * units[name], place, "o", ms=5, color=PALETTE[0])
         if len(effect) > 1:
             low, high = (float(value) for value in quantiles(effect.view(1, -1, 1), CENTRAL))
             axis.plot(
                 [low * units[name], high * units[name]], [place, place], color=PALETTE[0], lw=1.5
             )
-            shown += f" ({low:.4g} to {high:.4g})"
-        labels.append(shown)
+            text += f" ({low:.4g} to {high:.4g})"
+        labels.append(text)
     axis.axvline(0, color="0.35", lw=0.8)
     standard = any(units[name] != 1 for name in names)
     axis.set(xlabel="added to y by a standard deviation" if standard else "added to y by a unit")

@@ -23,9 +23,9 @@ def components(posterior: Decomposes) -> dict[str, Figure]:
     dates = posterior.series.dates
     t = times_of(dates, 0, len(y))
     figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
-    whole = torch.stack([part.mean.cpu() for part in parts]).sum(0)
+    total = torch.stack([part.mean.cpu() for part in parts]).sum(0)
     axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
-    axes[0].plot(t, whole, color=PALETTE[0], lw=1.2, label="sum of the parts")
+    axes[0].plot(t, total, color=PALETTE[0], lw=1.2, label="sum of the parts")
     axes[0].legend(loc="best", fontsize=8, ncols=2)
     for axis, part in zip(axes[1:], parts, strict=True):
         axis.fill_between(

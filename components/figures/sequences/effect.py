@@ -24,8 +24,8 @@ def effect(
     h = len(future)
     begin = max(0, n - TAIL * h)
     t = times_of(dates, n, n + h)
-    ends = times_of(dates, n - 1, n + 1)  # of what was seen, and the first after it
-    began = ends[0] + (ends[1] - ends[0]) / 2
+    boundary = times_of(dates, n - 1, n + 1)  # of what was seen, and the first after it
+    began = boundary[0] + (boundary[1] - boundary[0]) / 2
     pointwise = (future - paths).cpu()
     cumulative = pointwise.nan_to_num(0.0).cumsum(1)
     figure, axes = new_figure(3, 1, width=9.0, height=2.1, sharex=True)

@@ -37,27 +37,32 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
     axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
     axis.plot(t, mean, color=PALETTE[0], lw=1.3, label=f"{kind} mean")
-    far = problem.is_corrupted[REPLICATE, : len(t)].cpu()
+    is_outlier = problem.is_corrupted[REPLICATE, : len(t)].cpu()
     if problem.suspect is not None:
-        far = far | problem.suspect[: len(t)].cpu()
+        is_outlier = is_outlier | problem.suspect[: len(t)].cpu()
     if truth is not None:
         axis.plot(t, truth, color="black", lw=1.0, ls="--", label="truth")
-    axis.plot(t[~far.numpy()], y[~far], ".", ms=4, color=PALETTE[7], label="measurements")
-    near = torch.cat([y[~far], *([] if truth is None else [truth])])
+    axis.plot(
+        t[~is_outlier.numpy()], y[~is_outlier], ".", ms=4, color=PALETTE[7], label="measurements"
+    )
+    near = torch.cat([y[~is_outlier], *([] if truth is None else [truth])])
     near = near[~near.isnan()] if (~near.isnan()).any() else mean
     middle = float(near.min() + near.max()) / 2
     half = ROOM * float(near.max() - near.min()) / 2
     bottom = middle - half
     top = middle + half
     axis.plot(
-        t[far.numpy()],
-        y[far].clamp(bottom, top),
+        t[is_outlier.numpy()],
+        y[is_outlier].clamp(bottom, top),
         ".",
         ms=5,
         color=PALETTE[1],
-        label="outliers" if far.any() else None,
+        label="outliers" if is_outlier.any() else None,
     )
-    for edge, beyond, mark in ((top, far & (y > top), "^"), (bottom, far & (y < bottom), "v")):
+    for edge, beyond, mark in (
+        (top, is_outlier & (y > top), "^"),
+        (bottom, is_outlier & (y < bottom), "v"),
+    ):
         axis.plot(
             t[beyond.numpy()],
             torch.full((int(beyond.sum()),), edge),

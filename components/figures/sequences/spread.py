@@ -53,31 +53,31 @@ def spread(
         list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")
     )
     grouped = len(groups) > 1
-    at = {
+    positions = {
         (m, g): i + j * (len(methods) + 1.5)
         for j, g in enumerate(groups)
         for i, m in enumerate(methods)
     }  # a gap of one and a half methods between groups
-    width = min(14.0, max(4.5, 1.2 + (0.16 if grouped else 0.55) * len(at)))
+    width = min(14.0, max(4.5, 1.2 + (0.16 if grouped else 0.55) * len(positions)))
     figure, axes = new_figure(len(metrics), 1, width=width, height=3.0, sharex=True)
     for ax, metric in zip(axes, metrics, strict=True):
         rows = table[(table["metric"] == metric) & np.isfinite(table["value"])]
         log = logarithmic(rows["value"].to_numpy(float), metric in levels)
         if log:
             ax.set_yscale("log")
-        for (method, group), place in at.items():
-            own = rows[(rows["method"] == method) & (rows["group"] == group)]["value"].to_numpy(
+        for (method, group), place in positions.items():
+            values = rows[(rows["method"] == method) & (rows["group"] == group)]["value"].to_numpy(
                 float
             )
-            if len(own):
-                _one(ax, kind, own, place, log, _look(methods.index(method), grouped))
+            if len(values):
+                _one(ax, kind, values, place, log, _look(methods.index(method), grouped))
             if (method, group) in marked:
                 ax.axvline(place, color=GOLD, ls="--", lw=1.8, zorder=0.5)
         if metric in levels:
             ax.axhline(levels[metric], color=DARK, ls="--", lw=1)
         ax.set_ylabel((words or {}).get(metric, metric))
         ax.grid(visible=False, axis="x")
-    _ticks(axes[-1], methods, groups, at, label)
+    _ticks(axes[-1], methods, groups, positions, label)
     _legend(figure, methods if grouped else [], bool(marked))
     return figure
 
@@ -106,7 +106,7 @@ def _one(
     ax: Axes, kind: Kind, values: np.ndarray, place: float, log: bool, look: Mapping[str, Any]
 ) -> None:
     if kind == "box":
-        drawn = ax.boxplot(
+        boxes = ax.boxplot(
             [values],
             positions=[place],
             widths=0.7,
@@ -115,7 +115,7 @@ def _one(
             flierprops={"marker": ".", "markersize": 3, "markeredgecolor": look["facecolor"]},
             medianprops={"color": DARK, "lw": 1.2},
         )
-        for patch in drawn["boxes"]:
+        for patch in boxes["boxes"]:
             patch.set(alpha=0.55, **look)
         return
     shape = np.log10(values) if log else values  # where the axis is logarithmic, so is the density

@@ -67,9 +67,9 @@ def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[
     for t, name in enumerate(names):
         if not labelled[t]:
             continue
-        own = inside[mask[:, t], t]
-        at90 = 100 * float((own <= 0.9).double().mean())
-        _line(ax, levels, coverage_curve(own, levels), t, f"{name}: {at90:.0f} %")
+        task_levels = inside[mask[:, t], t]
+        at90 = 100 * float((task_levels <= 0.9).double().mean())
+        _line(ax, levels, coverage_curve(task_levels, levels), t, f"{name}: {at90:.0f} %")
     ax.set(xlabel="level of the central interval", ylabel="fraction of test labels inside")
     ax.legend(
         title="inside the 90 % interval", title_fontsize=9, loc="best", fontsize=8.5, frameon=False
@@ -86,15 +86,19 @@ def _reliability(
     confidence, guess = probs.max(-1)
     edges = torch.linspace(0, 1, n_bins + 1)
     for t, name in enumerate(names):
-        seen = mask[:, t]
-        if not bool(seen.any()):
+        is_labelled = mask[:, t]
+        if not bool(is_labelled.any()):
             continue
         p, happened = (
-            (probs[seen, t, 1], y[seen, t])
+            (probs[is_labelled, t, 1], y[is_labelled, t])
             if binary
-            else (confidence[seen, t], guess[seen, t] == y[seen, t])
+            else (confidence[is_labelled, t], guess[is_labelled, t] == y[is_labelled, t])
         )
-        ece = float(expected_calibration_error(confidence[seen, t], guess[seen, t] == y[seen, t]))
+        ece = float(
+            expected_calibration_error(
+                confidence[is_labelled, t], guess[is_labelled, t] == y[is_labelled, t]
+            )
+        )
         mean, frequency, count = reliability_curve(p, happened, n_bins)
         _line(
             ax,

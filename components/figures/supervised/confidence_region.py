@@ -77,10 +77,10 @@ def confidence_region(estimate: FisherReport) -> Figure:
     )
 
     levels = sorted(estimate.inside)
-    found = [estimate.coverage(level) for level in levels]
-    excess = [100 * (share - level) for level, (share, _) in zip(levels, found, strict=True)]
+    coverages = [estimate.coverage(level) for level in levels]
+    excess = [100 * (share - level) for level, (share, _) in zip(levels, coverages, strict=True)]
     right.axhline(0, color=PALETTE[6], linewidth=0.8)
-    errors = [200 * error for _, error in found]
+    errors = [200 * error for _, error in coverages]
     right.errorbar(
         [100 * v for v in levels], excess, yerr=errors, fmt="o", color=PALETTE[0], capsize=3
     )

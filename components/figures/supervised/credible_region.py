@@ -28,7 +28,7 @@ def credible_region(posterior: SavageReport) -> Figure:
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
     data = posterior.data
     fit = posterior.data.fit
-    known = posterior.known_coefficients
+    beta_posterior = posterior.known_coefficients
     i, j = closest_pair(fit.covariance)
     level = posterior.level
     theta = posterior.theta_draws[:DRAWN].cpu()
@@ -45,9 +45,17 @@ def credible_region(posterior: SavageReport) -> Figure:
     left.plot(
         theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)"
     )
-    edge = shadow(known.m, posterior.scale * known.covariance, posterior.radius, i, j)
+    edge = shadow(
+        beta_posterior.m, posterior.scale * beta_posterior.covariance, posterior.radius, i, j
+    )
     left.plot(edge[:, 0], edge[:, 1], color=PALETTE[2], label=f"{level:.0%} credible")
-    left.plot(float(known.m[i]), float(known.m[j]), "o", color=PALETTE[2], label="posterior mean")
+    left.plot(
+        float(beta_posterior.m[i]),
+        float(beta_posterior.m[j]),
+        "o",
+        color=PALETTE[2],
+        label="posterior mean",
+    )
     if data.is_simulated:
         left.plot(
             float(data.beta[i]),
@@ -80,7 +88,13 @@ def credible_region(posterior: SavageReport) -> Figure:
     place = torch.arange(len(data.names), dtype=torch.float64)
     for shift, centre, spread, factor, colour in (
         (-0.15, fit.beta, fit.noise * fit.covariance.diagonal(), fisher, PALETTE[0]),
-        (0.15, known.m, posterior.scale * known.covariance.diagonal(), bayes, PALETTE[2]),
+        (
+            0.15,
+            beta_posterior.m,
+            posterior.scale * beta_posterior.covariance.diagonal(),
+            bayes,
+            PALETTE[2],
+        ),
     ):
         width = float(factor) * spread.sqrt().cpu()
         middle.errorbar(

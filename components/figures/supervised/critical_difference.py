@@ -39,10 +39,10 @@ def critical_difference_diagram(
         raise ValueError(f"a bar joins {sorted(unknown)[0]}, which has no rank")
     names = sorted(ranks, key=lambda name: ranks[name])
     k = len(names)
-    left = (len(names) + 1) // 2
+    n_left = (len(names) + 1) // 2
     bars = CLOSE * len(groups) + 0.15
     top = 0.75 if distance is not None else 0.45
-    height = top + bars + STEP * left + 0.1
+    height = top + bars + STEP * n_left + 0.1
     figure, (ax,) = new_figure(1, 1, width=WIDTH, height=height)
     figure.set_layout_engine("none")  # everything is placed in inches
     ax.set_position((0, 0, 1, 1))
@@ -74,7 +74,7 @@ def critical_difference_diagram(
             color=INK,
         )
     for i, name in enumerate(names):
-        on_left = i < left
+        on_left = i < n_left
         y = top + bars + STEP * ((i if on_left else k - 1 - i) + 0.5)
         edge, side = (MARGIN - 0.15, "right") if on_left else (WIDTH - MARGIN + 0.15, "left")
         ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=INK, lw=0.8)
@@ -89,10 +89,10 @@ def critical_difference_diagram(
             color=INK,
         )
     for i, group in enumerate(groups):
-        ends = [ranks[name] for name in group]
+        group_ranks = [ranks[name] for name in group]
         y = top + 0.12 + CLOSE * i
         ax.plot(
-            [at(min(ends)) - 0.05, at(max(ends)) + 0.05],
+            [at(min(group_ranks)) - 0.05, at(max(group_ranks)) + 0.05],
             [y, y],
             color=BAR,
             lw=3.2,

@@ -50,7 +50,7 @@ def inducing_images(
     if module.n_levels != 1:
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]
-    shared, own = (
+    shared, specific = (
         [d for d, kind in enumerate(kinds) if kind in letters] for letters in ("gλ", "h")
     )
     owners: list[tuple[str, Tensor, Tensor]] = []  # title, inducing images [M, D] before and after
@@ -60,7 +60,7 @@ def inducing_images(
     if "specific 1" in now:
         per_task = len(now["specific 1"]) // problem.n_tasks
         for t, name in enumerate(problem.task_names):
-            group = t * per_task + _process(per_task, weights[t, own])
+            group = t * per_task + _process(per_task, weights[t, specific])
             title = f"own: {name}".replace("background", "bg")
             owners.append((title, start["specific 1"][group], now["specific 1"][group]))
     if not owners:

@@ -141,10 +141,10 @@ def _line(
         ax.plot(n, mean, linewidth=0.8, zorder=1, **look)
         return
     ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look)
-    for size, at, value in zip(
+    for size, x, value in zip(
         own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True
     ):
-        ax.plot(at, high, marker="^", color=look["color"], markersize=6, clip_on=False, zorder=4)
+        ax.plot(x, high, marker="^", color=look["color"], markersize=6, clip_on=False, zorder=4)
         ax.annotate(
             f"{value:.3g}",
             (size, high),

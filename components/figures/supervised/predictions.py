@@ -56,33 +56,33 @@ def predictions(
         if t >= n_tasks:
             ax.set_axis_off()
             continue
-        seen = mask[:, t]
+        is_labelled = mask[:, t]
         name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
-        if not bool(seen.any()):
+        if not bool(is_labelled.any()):
             ax.set_title(f"{name}\nno test labels", fontsize=9)
             ax.set_axis_off()
             continue
-        truth = y[seen, t]
-        centre = mean[seen, t]
-        below = lower[seen, t]
-        above = upper[seen, t]
+        truth = y[is_labelled, t]
+        centre = mean[is_labelled, t]
+        below = lower[is_labelled, t]
+        above = upper[is_labelled, t]
         covered = (truth >= below) & (truth <= above)
         everything = torch.cat([truth, centre])
         reach = float(everything.max() - everything.min()) * 0.05 or 1.0
         low = float(everything.min()) - reach
         high = float(everything.max()) + reach
         ax.plot([low, high], [low, high], color="0.35", linewidth=0.8, zorder=1)
-        for chosen, colour in ((covered, PALETTE[0]), (~covered, PALETTE[1])):
+        for subset, colour in ((covered, PALETTE[0]), (~covered, PALETTE[1])):
             ax.vlines(
-                truth[chosen],
-                below[chosen],
-                above[chosen],
+                truth[subset],
+                below[subset],
+                above[subset],
                 color=colour,
                 alpha=0.35,
                 linewidth=1.1,
                 zorder=2,
             )
-            ax.scatter(truth[chosen], centre[chosen], s=9, color=colour, linewidth=0, zorder=3)
+            ax.scatter(truth[subset], centre[subset], s=9, color=colour, linewidth=0, zorder=3)
         rmse = float(((truth - centre) ** 2).mean().sqrt())
         ax.set_title(
             f"{name}\nRMSE {rmse:.2f}, {100 * float(covered.double().mean()):.0f} % covered",

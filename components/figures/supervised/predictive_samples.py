@@ -39,19 +39,19 @@ def predictive_samples(problem: Labelled, posterior: Predicts, rng: Rng) -> dict
     )
     scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
     generator = rng.at("evaluation", 0)
-    which = torch.randint(
+    component = torch.randint(
         len(predictive.mu), (POINTS,), generator=generator, device=generator.device
     ).to(x.device)
     rows = torch.arange(POINTS, device=x.device)
     noise = torch.randn(POINTS, generator=generator, dtype=x.dtype, device=generator.device).to(
         x.device
     )
-    y = predictive.mu[which, rows, 0] + predictive.v[which, rows, 0].sqrt() * noise
+    y = predictive.mu[component, rows, 0] + predictive.v[component, rows, 0].sqrt() * noise
 
     figure, axes = new_figure(1, 2, width=4.2, height=3.2, sharex=True, sharey=True)
-    seen = train.mask[:, 0]
+    is_labelled = train.mask[:, 0]
     panels = [
-        ("training labels", train.x[seen, 0], train.y[seen, 0]),
+        ("training labels", train.x[is_labelled, 0], train.y[is_labelled, 0]),
         ("draws from p(y|x)", x, y),
     ]
     for ax, (title, inputs, labels), colour in zip(axes, panels, PALETTE, strict=False):

@@ -33,10 +33,10 @@ def risk_functions(risks: WaldReport) -> Figure:
         }
         left.errorbar(risks.multiples, risks.risk[e], yerr=2 * risks.error[e], **style)
     whose = "the true coefficients" if risks.data.is_simulated else "the estimated coefficients"
-    what = "‖β − β̃‖" if risks.loss == "estimation" else "‖X(β − β̃)‖"
+    error_norm = "‖β − β̃‖" if risks.loss == "estimation" else "‖X(β − β̃)‖"
     left.set(
         xlabel=f"r of β = r β₀, β₀ {whose}",
-        ylabel=f"risk, loss from {what}",
+        ylabel=f"risk, loss from {error_norm}",
         title="Wald: risk functions",
     )
     left.set_ylim(bottom=0)

@@ -58,7 +58,7 @@ def toy_fit(
 
     figure, axes = new_figure(1, problem.n_tasks, width=4.8, height=3.3)
     for t, ax in enumerate(axes):
-        seen = train.mask[:, t].cpu()
+        is_labelled = train.mask[:, t].cpu()
         ax.fill_between(
             grid,
             lower[:, t],
@@ -79,8 +79,8 @@ def toy_fit(
             )
         ax.plot(grid, mean[:, t], color=PALETTE[0], linewidth=1.8, label="predictive mean")
         ax.scatter(
-            train.x[:, 0].cpu()[seen],
-            labels[seen, t],
+            train.x[:, 0].cpu()[is_labelled],
+            labels[is_labelled, t],
             s=16,
             color=PALETTE[1],
             edgecolor="white",

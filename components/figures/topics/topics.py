@@ -45,17 +45,20 @@ def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[s
     panels = [("found", topics)]
     if problem.truth is not None:
         truth = problem.truth.topics[0]
-        found, of = match_topics(topics, truth)
+        topic_index, truth_index = match_topics(topics, truth)
         # more topics than there are true ones
-        rest = [k for k in range(len(topics)) if k not in found.tolist()]
-        panels = [("truth", truth), ("found", topics[[*found[of.argsort()].tolist(), *rest]])]
+        rest = [k for k in range(len(topics)) if k not in topic_index.tolist()]
+        panels = [
+            ("truth", truth),
+            ("found", topics[[*topic_index[truth_index.argsort()].tolist(), *rest]]),
+        ]
     height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
     figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)
     for ax, (title, images) in zip(axes, panels, strict=True):
-        whole = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
-        show(ax, whole)
+        image = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
+        show(ax, image)
         ax.set_facecolor(PALETTE[0])  # the gaps, and a frame of their width
-        ax.set(xlim=(-1.5, whole.shape[1] + 0.5), ylim=(whole.shape[0] + 0.5, -1.5))
+        ax.set(xlim=(-1.5, image.shape[1] + 0.5), ylim=(image.shape[0] + 0.5, -1.5))
         ax.set_title(title, fontsize=9)
     return {"topics": figure}
 
@@ -79,9 +82,9 @@ def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[st
 
 
 def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
-    chosen = top_words(topic[None], WORDS)[0]
-    names = [vocabulary[j] for j in chosen.tolist()]
-    ax.barh(range(len(names)), topic[chosen].cpu(), color=PALETTE[0])
+    word_ids = top_words(topic[None], WORDS)[0]
+    names = [vocabulary[j] for j in word_ids.tolist()]
+    ax.barh(range(len(names)), topic[word_ids].cpu(), color=PALETTE[0])
     ax.set_yticks(range(len(names)), names, fontsize=6)
     ax.invert_yaxis()
     ax.locator_params(axis="x", nbins=3)

@@ -57,8 +57,8 @@ def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
     reach = REACH
     while True:
         half = theta.std(0) * reach
-        ends = zip((theta.mean(0) - half).tolist(), (theta.mean(0) + half).tolist(), strict=True)
-        sides = [torch.linspace(low, high, GRID, dtype=theta.dtype) for low, high in ends]
+        ranges = zip((theta.mean(0) - half).tolist(), (theta.mean(0) + half).tolist(), strict=True)
+        sides = [torch.linspace(low, high, GRID, dtype=theta.dtype) for low, high in ranges]
         points = torch.cartesian_prod(*sides).to(theta)
         value = exact(points).view(GRID, GRID)
         edge = torch.cat([value[0], value[-1], value[:, 0], value[:, -1]]).max()
@@ -71,22 +71,29 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is not known."""
     sides, points = plane(theta, exact)
     figure, (axis,) = new_figure(width=5.0, height=4.4)
-    told = []
+    captions = []
     inside = torch.zeros(len(points), dtype=torch.bool)
-    drawn = [
+    curves = [
         (exact, PALETTE[6], 1.0, called),
         *([(own, PALETTE[1], 1.5, "q")] if own is not None else []),
     ]
-    for density, colour, width, name in drawn:
+    for density, colour, width, name in curves:
         with torch.no_grad():
             value = density(points).cpu()
-        shown = value.view(GRID, GRID).T
+        surface = value.view(GRID, GRID).T
         axis.contour(
-            *sides, shown, levels=levels(value), colors=colour, linewidths=width, linestyles="solid"
+            *sides,
+            surface,
+            levels=levels(value),
+            colors=colour,
+            linewidths=width,
+            linestyles="solid",
         )
         inside |= value > levels(value)[0]
         axis.plot([], [], color=colour, label=name)
-        told.append(f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}")
+        captions.append(
+            f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}"
+        )
     if own is None:
         dots = theta[:: max(1, len(theta) // 1000)].cpu()
         axis.scatter(
@@ -99,7 +106,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     axis.set_ylim(float(low[1] - margin[1]), float(high[1] + margin[1]))
     axis.set_xlabel("θ1")
     axis.set_ylabel("θ2")
-    axis.set_title(f"25, 50, 75 and 95 % of the mass\nsd: {'; '.join(told)}", fontsize=9)
+    axis.set_title(f"25, 50, 75 and 95 % of the mass\nsd: {'; '.join(captions)}", fontsize=9)
     axis.legend(fontsize=8)
     return {"beside_exact": figure}
 
@@ -108,14 +115,14 @@ def density_of(posterior: object) -> Density | None:
     """log q where it is known."""
     if not isinstance(posterior, KnowsDensity):
         return None
-    known = posterior
+    q = posterior
 
     def own(theta: Tensor) -> Tensor:
-        value = known.log_density(theta)
+        value = q.log_density(theta)
         assert value is not None
         return value
 
-    return None if known.log_density(torch.zeros(1, 2, dtype=torch.float64)) is None else own
+    return None if q.log_density(torch.zeros(1, 2, dtype=torch.float64)) is None else own
 
 
 def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
@@ -143,9 +150,9 @@ def beside_target(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
 
     Nothing is drawn for a q with only draws.
     """
-    own = density_of(draws) if draws.draws.shape[-1] == 2 else None
+    q_density = density_of(draws) if draws.draws.shape[-1] == 2 else None
     return (
         {}
-        if own is None or draws.n_draws < 2
-        else contours(draws.flat, problem.log_density, own, "target")
+        if q_density is None or draws.n_draws < 2
+        else contours(draws.flat, problem.log_density, q_density, "target")
     )

@@ -34,10 +34,10 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     left.set_ylabel(f"{title} (nats)")
     right.set_xlabel("cycle")
     right.set_ylabel("below the best start's last (nats)")
-    shown = by_cycle[min(1, len(by_cycle) - 1) :]
+    tail = by_cycle[min(1, len(by_cycle) - 1) :]
     left.set_ylim(
-        float(shown.min()) - 1,
-        float(by_cycle.max()) + 0.05 * float(by_cycle.max() - shown.min()) + 1,
+        float(tail.min()) - 1,
+        float(by_cycle.max()) + 0.05 * float(by_cycle.max() - tail.min()) + 1,
     )
     figure.suptitle(f"{title} of {by_cycle.shape[1]} starts", fontsize=10)
     return {"bound_by_start": figure}

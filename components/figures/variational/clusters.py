@@ -25,24 +25,24 @@ def clusters(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]
     if not isinstance(posterior, PredictsRows) or not isinstance(rows, Rows) or rows.x.shape[1] < 2:
         return {}
     with torch.no_grad():
-        found = posterior.clusters(rows)
-    if found is None:
+        assignment = posterior.clusters(rows)
+    if assignment is None:
         return {}
     x = rows.x.cpu()
-    probabilities = found.cpu()
+    probabilities = assignment.cpu()
     figure, axes = new_figure(1, 2, width=4.2, height=3.8, sharex=True, sharey=True)
-    known = problem.test_classes
+    classes = problem.test_classes
     colours = [
         PALETTE[int(k) % len(PALETTE)]
-        for k in (known if known is not None else torch.full((len(x),), 7))
+        for k in (classes if classes is not None else torch.full((len(x),), 7))
     ]
     axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
-    axes[0].set_title("known classes" if known is not None else "rows")
+    axes[0].set_title("known classes" if classes is not None else "rows")
     from matplotlib.colors import to_rgba
 
-    chosen = probabilities.argmax(1).tolist()
+    labels = probabilities.argmax(1).tolist()
     certain = probabilities.amax(1).clamp(0.15, 1).tolist()
-    paler = [to_rgba(PALETTE[k % len(PALETTE)], p) for k, p in zip(chosen, certain, strict=True)]
+    paler = [to_rgba(PALETTE[k % len(PALETTE)], p) for k, p in zip(labels, certain, strict=True)]
     axes[1].scatter(x[:, 0], x[:, 1], s=9, c=paler, linewidth=0)
     axes[1].set_title("clusters")
     if x.shape[1] == 2:

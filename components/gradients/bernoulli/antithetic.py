@@ -72,11 +72,11 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
             alphas.append(alpha)
             by_alpha.append(scale * self.slope(u, z, f[-1], alpha.detach()))
             below.append(z[0])
-        told = slice(1) if self.first_alone else slice(None)
+        selection = slice(1) if self.first_alone else slice(None)
         gradients = with_log_odds(
-            module, batch.scale * torch.stack(joint[told]).mean(), alphas, by_alpha
+            module, batch.scale * torch.stack(joint[selection]).mean(), alphas, by_alpha
         )
-        elbo = batch.scale * torch.stack(f[told]).flatten(0, 2).mean(0).sum()
+        elbo = batch.scale * torch.stack(f[selection]).flatten(0, 2).mean(0).sum()
         return gradients, {"elbo": elbo}, None
 
 

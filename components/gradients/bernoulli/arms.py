@@ -41,17 +41,17 @@ def both_below(copula: Copula, m: Tensor, n: int) -> Tensor:
     # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), from r = 0 on, where they are independent; r = sin t.
     h = torch.special.ndtri(m)
     end = math.asin(-1 / (n - 1))
-    at, weights = _legendre(m)
-    slope = torch.exp(-h.square()[..., None] / (1 + (end * at).sin()))
+    nodes, weights = _legendre(m)
+    slope = torch.exp(-h.square()[..., None] / (1 + (end * nodes).sin()))
     return (m.square() + end / (2 * math.pi) * (slope * weights).sum(-1)).clamp_min(0)
 
 
 def _legendre(like: Tensor) -> tuple[Tensor, Tensor]:
     """Points and weights of a Gauss-Legendre rule on (0, 1), by eigenvectors (Golub and Welsch 1969)."""
     k = torch.arange(1, POINTS, dtype=torch.float64)
-    beside = (k / (4 * k.square() - 1).sqrt()).diag(1)
-    at, vectors = torch.linalg.eigh(beside + beside.T)
-    return (at + 1).div(2).to(like), vectors[0].square().to(like)
+    off_diagonal = (k / (4 * k.square() - 1).sqrt()).diag(1)
+    nodes, vectors = torch.linalg.eigh(off_diagonal + off_diagonal.T)
+    return (nodes + 1).div(2).to(like), vectors[0].square().to(like)
 
 
 @register("gradient", "arms")

@@ -49,11 +49,11 @@ class DoubleCV(LeaveOneOut[LayerCoefficients]):
     def by_alpha(self, control: LayerCoefficients, draws: SlopedDraws) -> list[Tensor]:
         a = control.coefficient
         h = draws.f
-        known = []
+        corrections = []
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
-        for at, mu in enumerate(draws.probability):
-            weighted = a[at] * mean_of_others(draws.slope[at])  # a_l ∇̄_l^s
-            h = h - (weighted * centred[at]).sum(-1)
-            known.append(weighted * mu * (1 - mu))
+        for index, mu in enumerate(draws.probability):
+            weighted = a[index] * mean_of_others(draws.slope[index])  # a_l ∇̄_l^s
+            h = h - (weighted * centred[index]).sum(-1)
+            corrections.append(weighted * mu * (1 - mu))
         signal = (h - mean_of_others(h))[..., None]
-        return [signal * layer + mean for layer, mean in zip(centred, known, strict=True)]
+        return [signal * layer + mean for layer, mean in zip(centred, corrections, strict=True)]

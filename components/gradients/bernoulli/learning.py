@@ -64,7 +64,7 @@ class Surrogates(nn.Module):
         super().__init__()
         sizes = list(module.layer_sizes)
         hidden = list(widths)
-        inside = [module.context_dim + sum(sizes[: at + 1]) for at in range(len(sizes))]
+        inside = [module.context_dim + sum(sizes[: index + 1]) for index in range(len(sizes))]
         self.networks = nn.ModuleList(silent([n, *hidden, 1], "tanh", rng) for n in inside)
         self.to(next(iter(module.parameters())))
 
@@ -73,5 +73,5 @@ class Surrogates(nn.Module):
     ) -> Tensor:
         """r_l [S, B], of l − 1 layers below and ζ_l, [S, B, D] each."""
         context = module.context(batch).detach().expand(len(zeta), -1, -1)
-        found: Tensor = self.networks[len(below)](torch.cat([context, *below, zeta], -1))
-        return found.squeeze(-1)
+        output: Tensor = self.networks[len(below)](torch.cat([context, *below, zeta], -1))
+        return output.squeeze(-1)

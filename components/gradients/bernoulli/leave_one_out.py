@@ -69,10 +69,10 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
     ) -> tuple[list[Tensor | None], dict[str, Tensor], Learnt[C]]:
         z: tuple[Tensor, ...] = module.sample(batch, self.n_samples, rng.noise)
         alphas = [module.logits(batch, z[:at]).expand_as(layer) for at, layer in enumerate(z)]
-        at = tuple(layer.clone().requires_grad_() for layer in z)
-        log_joint = module.log_joint(batch, at)
-        f = log_joint - module.log_q(batch, at)  # [S, B]
-        slope = torch.autograd.grad(f.sum(), at, retain_graph=True)
+        leaves = tuple(layer.clone().requires_grad_() for layer in z)
+        log_joint = module.log_joint(batch, leaves)
+        f = log_joint - module.log_q(batch, leaves)  # [S, B]
+        slope = torch.autograd.grad(f.sum(), leaves, retain_graph=True)
         draws = SlopedDraws(
             list(z), [alpha.detach().sigmoid() for alpha in alphas], list(slope), f.detach()
         )

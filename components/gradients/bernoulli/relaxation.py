@@ -38,12 +38,12 @@ class Relaxation(nn.Module):
         zeta: Tensor,
     ) -> Tensor:
         """η f(z_1, …, z_{l−1}, σ(ζ/λ), σ(α_{l+1}), …) [S, B]."""
-        at = len(below)
-        layers = [*below, (zeta / self.log_temperature[at].exp()).sigmoid()]
+        index = len(below)
+        layers = [*below, (zeta / self.log_temperature[index].exp()).sigmoid()]
         while len(layers) < module.n_layers:
             layers.append(module.logits(batch, layers).sigmoid())
         f = module.log_joint(batch, tuple(layers)) - module.log_q(batch, tuple(layers))
-        return self.coefficient[at] * f
+        return self.coefficient[index] * f
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,15 @@ class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
 
     def _by_alpha(self, module: M, batch: RowBatch, part: C, draws: RelaxedDraws) -> list[Tensor]:
         """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of any learnt parameters."""
-        found = []
-        for at, (z, u, v) in enumerate(zip(draws.z, draws.u, draws.v, strict=True)):
-            alpha = draws.alphas[at].clone().requires_grad_()
+        gradients = []
+        for index, (z, u, v) in enumerate(zip(draws.z, draws.u, draws.v, strict=True)):
+            alpha = draws.alphas[index].clone().requires_grad_()
             zeta = torch.cat([alpha + logistic(u), conditional(z, alpha, v)])  # ζ, ζ̃ [2 S, B, D]
-            below = [torch.cat([layer, layer]) for layer in draws.z[:at]]
+            below = [torch.cat([layer, layer]) for layer in draws.z[:index]]
             free, conditioned = self.control(module, batch, part, below, zeta).chunk(2)
             (slope,) = torch.autograd.grad(
                 (free - conditioned).sum(), alpha, create_graph=self.learns
             )
-            score = z - draws.alphas[at].sigmoid()
-            found.append((draws.f - conditioned)[..., None] * score + slope)
-        return found
+            score = z - draws.alphas[index].sigmoid()
+            gradients.append((draws.f - conditioned)[..., None] * score + slope)
+        return gradients

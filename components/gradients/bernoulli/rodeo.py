@@ -80,13 +80,16 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
     def by_alpha(self, control: SteinSurrogates, draws: SlopedDraws) -> list[Tensor]:
         baseline = draws.f
         corrections = []
-        for at in range(len(draws.z)):
-            scalar, vector = self._stein(control, draws, at)
+        for index in range(len(draws.z)):
+            scalar, vector = self._stein(control, draws, index)
             baseline = baseline + scalar
             corrections.append(vector)
         signal = (draws.f - mean_of_others(baseline))[..., None]
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
-        return [signal * layer + known for layer, known in zip(centred, corrections, strict=True)]
+        return [
+            signal * layer + correction
+            for layer, correction in zip(centred, corrections, strict=True)
+        ]
 
     def _stein(
         self, control: SteinSurrogates, draws: SlopedDraws, at: int

@@ -87,8 +87,8 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
     ) -> tuple[Tensor, Tensor | None]:
         K = self.order * module.noise_dim
         # [B, P, K·D (+ 1)]
-        found: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))
-        return found[..., :K], found[..., K] if self.centred else None
+        output: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))
+        return output[..., :K], output[..., K] if self.centred else None
 
     def learn(self, state: Recognition, told: Told) -> Recognition:
         state.optimizer.zero_grad()

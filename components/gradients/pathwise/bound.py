@@ -50,7 +50,7 @@ def row_gradients(
     bound = Called(module, module.elbo_rows)
     # A view of each parameter for every row, so that one ordinary reverse pass finds the gradients of all rows: ``grad`` inside
     # ``vmap`` would record it for a second derivative, at half as much again.
-    own = {
+    row_parameters = {
         name: p.detach().expand(batch.n_rows, *p.shape).requires_grad_()
         for name, p in bound.named_parameters()
     }
@@ -62,11 +62,11 @@ def row_gradients(
         return value.mean()  # S⁻¹ Σ_s ℓ_b(ε_s)
 
     places = torch.arange(batch.n_rows, device=noise.device)
-    values = vmap(of_row, in_dims=(0, 0, 1))(own, places, noise)  # [B]
-    found = torch.autograd.grad(
-        values.sum(), list(own.values()), allow_unused=True, materialize_grads=True
+    values = vmap(of_row, in_dims=(0, 0, 1))(row_parameters, places, noise)  # [B]
+    row_grads = torch.autograd.grad(
+        values.sum(), list(row_parameters.values()), allow_unused=True, materialize_grads=True
     )
-    rows = batch.scale * torch.cat([g.reshape(batch.n_rows, -1) for g in found], 1)
+    rows = batch.scale * torch.cat([g.reshape(batch.n_rows, -1) for g in row_grads], 1)
     kl = module.kl()
     parameters = list(module.parameters())
     shared: tuple[Tensor | None, ...] = (None,) * len(parameters)

@@ -71,14 +71,14 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         K = self.order * module.noise_dim
         zeros = parameters[0].new_zeros(P, K)
         coefficient = Coefficient(zeros.clone())
-        none = zeros.new_zeros(())
+        zero = zeros.new_zeros(())
         return Averages(
             coefficient,
             Adam(coefficient.parameters(), self.lr),
             zeros[:, 0].clone(),
-            none,
+            zero,
             zeros,
-            none,
+            zero,
         )
 
     def coefficients(
@@ -95,15 +95,15 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         keep = self.decay
         add = 1 - self.decay
         cross = state.cross
-        seen = state.seen
+        cross_weight = state.seen
         if state.weight > 0:  # a mean is known that this noise had no part in
             cross = keep * cross + add * self.moments(told, state.mean / state.weight)
-            seen = keep * seen + add
+            cross_weight = keep * cross_weight + add
         mean = keep * state.mean + add * told.gradient
         weight = keep * state.weight + add
-        if seen > 0:
-            state.coefficient.c.data.copy_(cross / seen)
-        return replace(state, mean=mean, weight=weight, cross=cross, seen=seen)
+        if cross_weight > 0:
+            state.coefficient.c.data.copy_(cross / cross_weight)
+        return replace(state, mean=mean, weight=weight, cross=cross, seen=cross_weight)
 
     def moments(self, told: Told, mean: Tensor) -> Tensor:
         """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row where rows are known: the

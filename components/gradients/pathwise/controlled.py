@@ -101,11 +101,11 @@ class Controlled(Gradient[M, RowBatch, S]):
         parameters = list(module.parameters())
         rows = None
         if self.objective == "partial_gradients":
-            rows, found, terms = row_gradients(module, batch, noise)
+            rows, raw_gradients, terms = row_gradients(module, batch, noise)
         else:
-            found, terms = whole_gradient(module, batch, noise)
+            raw_gradients, terms = whole_gradient(module, batch, noise)
         w = control_variates(noise, self.order)
-        gradient = flat(found, parameters)
+        gradient = flat(raw_gradients, parameters)
         unit = batch.scale if self.unit == "scale" else 1.0
         c, level = self.coefficients(module, batch, state)
         # c_bᵀ w(ε_b), row by row
@@ -115,7 +115,10 @@ class Controlled(Gradient[M, RowBatch, S]):
         fitted = corrections if level is None else corrections + unit * level
         state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
         return (
-            [None if g is None else better for g, better in zip(found, controlled, strict=True)],
+            [
+                None if g is None else better
+                for g, better in zip(raw_gradients, controlled, strict=True)
+            ],
             terms,
             state,
         )

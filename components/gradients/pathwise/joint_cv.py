@@ -108,7 +108,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
     ) -> tuple[Gradients, Terms, Tabulated]:
         numbers = self.numbers(batch, len(state.used.h))
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
-        found, terms = whole_gradient(module, batch, noise)
+        raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)
         used = state.used
         B = batch.n_rows
@@ -117,15 +117,15 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
         # [B, D, D]
         H_now = here.columns(torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1))
         h_now = here.slope[0] - (H_now @ m[0])
-        known = used.known[numbers][:, None]
-        h = torch.where(known, used.h[numbers], h_now)
-        H = torch.where(known[..., None], used.H[numbers], H_now)
+        is_known = used.known[numbers][:, None]
+        h = torch.where(is_known, used.h[numbers], h_now)
+        H = torch.where(is_known[..., None], used.H[numbers], H_now)
         r = h + torch.einsum("bij,sbj->sbi", H, apply_affine((m, L), noise))
-        own = mean_path(q, ~known * here.slope[0], ~known[..., None] * (H_now @ L))
-        whole = mean_path(q, state.h + state.H @ m[0], state.H @ L)
-        surrogate = batch.scale * (path(q, noise, r) - own) - whole
-        gradients = without(found, surrogate, list(module.parameters()))
-        return gradients, terms, self.fill_table(state, numbers, Expansions(h_now, H_now, known))
+        batch_mean = mean_path(q, ~is_known * here.slope[0], ~is_known[..., None] * (H_now @ L))
+        table_mean = mean_path(q, state.h + state.H @ m[0], state.H @ L)
+        surrogate = batch.scale * (path(q, noise, r) - batch_mean) - table_mean
+        gradients = without(raw_gradients, surrogate, list(module.parameters()))
+        return gradients, terms, self.fill_table(state, numbers, Expansions(h_now, H_now, is_known))
 
     def numbers(self, batch: RowBatch, n: int) -> Tensor:
         """Which rows of the data set a batch holds [B]."""

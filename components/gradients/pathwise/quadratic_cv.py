@@ -71,7 +71,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
         self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: LearntQuadratic
     ) -> tuple[Gradients, Terms, LearntQuadratic]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
-        found, terms = whole_gradient(module, batch, noise)
+        raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)
         b = state.surrogate.b
         A = state.surrogate.curvature
@@ -80,17 +80,20 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
         slope = b + torch.einsum("bij,sbj->sbi", AL.expand(noise.shape[1], -1, -1), noise)
         mean = mean_path(q, b.expand(batch.n_rows, -1), AL.expand(batch.n_rows, -1, -1))
         value = batch.scale * (path(q, noise, slope) - mean)
-        taken = torch.autograd.grad(
+        corrections = torch.autograd.grad(
             value, list(module.parameters()), create_graph=True, allow_unused=True
         )
         controlled = [
-            g if g is None or c is None else g - c for g, c in zip(found, taken, strict=True)
+            g if g is None or c is None else g - c
+            for g, c in zip(raw_gradients, corrections, strict=True)
         ]
         # Only now: the surrogate must not know the noise that it corrects.
         state.optimizer.zero_grad()
-        left = [
-            g for g, c in zip(controlled, taken, strict=True) if g is not None and c is not None
+        residuals = [
+            g
+            for g, c in zip(controlled, corrections, strict=True)
+            if g is not None and c is not None
         ]
-        torch.stack([rest.square().sum() for rest in left]).sum().backward()
+        torch.stack([rest.square().sum() for rest in residuals]).sum().backward()
         state.optimizer.step()
         return [None if g is None else g.detach() for g in controlled], terms, state

@@ -42,8 +42,8 @@ def detach_affine(q: Affine) -> Affine:
 
 def without(found: Gradients, surrogate: Tensor, parameters: list[nn.Parameter]) -> Gradients:
     """Gradients minus the gradients of a surrogate, which have mean 0."""
-    taken = torch.autograd.grad(surrogate, parameters, allow_unused=True)
-    return [g if g is None or t is None else g - t for g, t in zip(found, taken, strict=True)]
+    corrections = torch.autograd.grad(surrogate, parameters, allow_unused=True)
+    return [g if g is None or t is None else g - t for g, t in zip(found, corrections, strict=True)]
 
 
 class Derivatives:
@@ -63,10 +63,10 @@ class Derivatives:
         """∇²f v [S, B, D] of v [S, B, D], in one backward pass."""
         if not self._slope.requires_grad:  # f is affine
             return torch.zeros_like(v)
-        (found,) = torch.autograd.grad(
+        (product,) = torch.autograd.grad(
             self._slope, self.theta, v, retain_graph=True, allow_unused=True
         )
-        return torch.zeros_like(v) if found is None else found
+        return torch.zeros_like(v) if product is None else product
 
     def columns(self, L: Tensor) -> Tensor:
         """∇²f L [B, D, D] of L [B, D, D] where S = 1, in D backward passes."""

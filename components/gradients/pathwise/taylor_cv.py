@@ -55,7 +55,7 @@ class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
         self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[Gradients, Terms, None]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
-        found, terms = whole_gradient(module, batch, noise)
+        raw_gradients, terms = whole_gradient(module, batch, noise)
         q = module.location_scale(batch)
         m, L = detach_affine(q)
         if len(m) == 1 and noise.stride(1) == 0:  # one θ for all rows: their f are one function
@@ -69,4 +69,8 @@ class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
             surrogate = path(q, noise, around.slope + bend) - mean_path(
                 q, centre.slope[0], centre.columns(L)
             )
-        return without(found, batch.scale * surrogate, list(module.parameters())), terms, None
+        return (
+            without(raw_gradients, batch.scale * surrogate, list(module.parameters())),
+            terms,
+            None,
+        )

@@ -65,18 +65,18 @@ def scores(
             "scores of single draws take a module of torch, which this model is not; choose gradient=reinforce"
         )
     log_q = Called(module, module.log_q)
-    wanted = {id(p) for p in parameters}
-    start = {name: p.detach() for name, p in log_q.named_parameters() if id(p) in wanted}
+    parameter_ids = {id(p) for p in parameters}
+    start = {name: p.detach() for name, p in log_q.named_parameters() if id(p) in parameter_ids}
 
     def of_draw(z: Any, *given: Tensor) -> list[list[Tensor]]:
         one = tree_map(lambda layer: layer[None], z)
         _, pulled, *_ = torch.func.vjp(
             lambda at: functional_call(log_q, at, (batch, one))[0], start
         )
-        return [[found[name] for name in start] for found in (pulled(w)[0] for w in given)]
+        return [[by_name[name] for name in start] for by_name in (pulled(w)[0] for w in given)]
 
-    found: list[list[Tensor]] = torch.func.vmap(of_draw)(z, *weights)
-    return found
+    gradients: list[list[Tensor]] = torch.func.vmap(of_draw)(z, *weights)
+    return gradients
 
 
 def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> list[Tensor | None]:
@@ -101,8 +101,8 @@ def differentiable(
     """f_sb at S draws for each row [S, B], and the derivative of the two log densities there: the module's own if it knows
     it, otherwise one backward pass, which can be had once."""
     if knows_derivative(module):
-        log_q, log_joint, known = module.draw_with_derivative(batch, n_samples, generator)
-        return log_q - log_joint, known
+        log_q, log_joint, derivative = module.draw_with_derivative(batch, n_samples, generator)
+        return log_q - log_joint, derivative
     draws = sample_guide(module, batch, n_samples, generator)
 
     def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:

@@ -52,9 +52,9 @@ class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         theta = module.draw_theta(self.n_samples, rng.noise)  # [S, P]
         with torch.no_grad():
-            log_joint, own = module.log_joint_each(batch, theta)
+            log_joint, log_joint_each = module.log_joint_each(batch, theta)
         log_q = module.log_q_each(theta)
-        f = own - log_q.detach()  # [S, P]
+        f = log_joint_each - log_q.detach()  # [S, P]
         each = torch.eye(len(theta), dtype=theta.dtype, device=theta.device)
         scores = torch.autograd.grad(
             log_q.sum(1), list(module.parameters()), each, is_grads_batched=True

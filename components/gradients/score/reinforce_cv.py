@@ -40,7 +40,7 @@ def by_draw(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn) -> tuple[
     both = scores(
         module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)]
     )
-    X, H = (torch.cat([found.reshape(len(found), -1) for found in one], 1) for one in both)
+    X, H = (torch.cat([gradient.reshape(len(gradient), -1) for gradient in one], 1) for one in both)
     return X, H
 
 
@@ -112,8 +112,8 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
         if self.coefficient == "sampled":
             a = coefficient(product.sum(0) - product, square.sum(0) - square)  # [S, P]
         elif self.extra_samples is not None:
-            beside = self._beside(module, batch, self.extra_samples, rng)
-            a = coefficient(beside.product, beside.square)
+            extra = self._beside(module, batch, self.extra_samples, rng)
+            a = coefficient(extra.product, extra.square)
         else:
             assert state is not None
             a = coefficient(state.product, state.square)

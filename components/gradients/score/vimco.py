@@ -21,8 +21,8 @@ def without_each(log_w: Tensor) -> Tensor:
     """log S⁻¹ (Σ_{j≠s} w_j + ŵ_s), ŵ_s the geometric mean of the others, of log w [S, B] -> [S, B]."""
     S = len(log_w)
     others = (log_w.sum(0) - log_w) / (S - 1)  # log ŵ_s
-    own = torch.eye(S, dtype=torch.bool, device=log_w.device).unsqueeze(-1)  # [S, S, 1]
-    return torch.where(own, others, log_w).logsumexp(1) - math.log(S)
+    is_self = torch.eye(S, dtype=torch.bool, device=log_w.device).unsqueeze(-1)  # [S, S, 1]
+    return torch.where(is_self, others, log_w).logsumexp(1) - math.log(S)
 
 
 @register("gradient", "vimco")
@@ -67,5 +67,5 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
         bound = (draws.log_joint - draws.log_q).logsumexp(0) - math.log(self.n_samples)  # L^S_b [B]
         signal = bound.detach() - without_each(-draws.f)  # [S, B]
         gradients = ascent(module, batch, (signal * draws.log_q).sum(0) + bound)
-        own = {"multi_sample_bound": batch.scale * bound.detach().sum()}
-        return gradients, elbo(batch, draws.f) | own, None
+        metrics = {"multi_sample_bound": batch.scale * bound.detach().sum()}
+        return gradients, elbo(batch, draws.f) | metrics, None

@@ -46,9 +46,9 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
             try:
                 out.append(type(self.filter)(**(dict(self.filter) | {"beta": beta})))
             except ValidationError as error:
-                told = error.errors()[0]["msg"]
+                message = error.errors()[0]["msg"]
                 raise ValueError(
-                    f"betas: {beta:g} is no β of {self.filter.name} ({told[0].lower()}{told[1:]})"
+                    f"betas: {beta:g} is no β of {self.filter.name} ({message[0].lower()}{message[1:]})"
                 ) from None
         return out
 

@@ -83,8 +83,8 @@ class OnlineBeta(Filtered):
         """``tables/beta.csv``: the β of every time, a column for each replicate."""
         import pandas as pd
 
-        chosen = torch.tensor(self.betas, dtype=torch.float64)[self.index.cpu()]  # [R, T]
+        betas = torch.tensor(self.betas, dtype=torch.float64)[self.index.cpu()]  # [R, T]
         columns = {"t": range(1, self.t + 1)} | {
-            f"replicate {r + 1}": row for r, row in enumerate(chosen)
+            f"replicate {r + 1}": row for r, row in enumerate(betas)
         }
         return write_tables(folder, {"beta": pd.DataFrame(columns)})

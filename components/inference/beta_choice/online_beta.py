@@ -69,18 +69,18 @@ class OnlineBetaFilter(BetaGrid):
 
     def _best(self, state: Contest) -> Tensor:
         """Place of β_t in the grid for each replicate, given what was seen before; [R]."""
-        seen = ~state.observations.isnan().any(2)  # [W, R]
-        known = seen.any(0)
-        best = torch.full_like(known, self.betas.index(self.first_beta), dtype=torch.long)
-        if state.filtered.t < self.window or not bool(known.any()):
+        is_observed = ~state.observations.isnan().any(2)  # [W, R]
+        has_data = is_observed.any(0)
+        best = torch.full_like(has_data, self.betas.index(self.first_beta), dtype=torch.long)
+        if state.filtered.t < self.window or not bool(has_data.any()):
             return best
         w = weights(
-            state.observations[:, known].transpose(0, 1),
+            state.observations[:, has_data].transpose(0, 1),
             self.standardised,
             "inference.standardised",
         )
-        errors = (w * state.errors[:, :, known]).mean(3)  # [W, G, R']
-        best[known] = smallest(errors.nanquantile(0.5, dim=0))
+        errors = (w * state.errors[:, :, has_data]).mean(3)  # [W, G, R']
+        best[has_data] = smallest(errors.nanquantile(0.5, dim=0))
         return best
 
     def step(self, state: Contest, batch: Observation, rng: Rng) -> tuple[Contest, Info]:
@@ -94,7 +94,7 @@ class OnlineBetaFilter(BetaGrid):
         def of_best(values: list[Tensor]) -> Tensor:  # G of [R, …] -> [R, …]
             return torch.stack(values)[best, rows]
 
-        every = [held.filtered.newest() for held in state.filters]
+        every = [filter_state.filtered.newest() for filter_state in state.filters]
         predicted = torch.stack([row["predicted"] for row in every])  # [G, R, dy]
         summaries = {name: of_best([row[name] for row in every]) for name in every[0]}
         state.filtered.add(batch.t, **summaries)
@@ -112,10 +112,10 @@ class OnlineBetaFilter(BetaGrid):
         }
 
     def posterior(self, state: Contest) -> OnlineBeta:
-        found = state.filtered.so_far()
+        filtered = state.filtered.so_far()
         index = (
             state.index.stack_rows(1)
-            if found.t
-            else torch.empty(len(found.mean), 0, dtype=torch.long)
+            if filtered.t
+            else torch.empty(len(filtered.mean), 0, dtype=torch.long)
         )
-        return OnlineBeta(**vars(found), betas=self.betas, index=index.to(found.mean.device))
+        return OnlineBeta(**vars(filtered), betas=self.betas, index=index.to(filtered.mean.device))

@@ -57,8 +57,11 @@ class SelectBeta(BetaGrid):
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> Selection:
         other = problem.another(rng)
         if other is None:
-            told = f"{problem.name}: no other realisation can be simulated; β is chosen on the observations that are filtered"
-            warnings.warn(Shortfall(told), stacklevel=1)
+            message = (
+                f"{problem.name}: no other realisation can be simulated; β is chosen on "
+                f"the observations that are filtered"
+            )
+            warnings.warn(Shortfall(message), stacklevel=1)
         scored = (problem if other is None else other).observations
         scored = scored[:, : math.ceil(self.share * scored.shape[1])]
         return Selection(
@@ -84,18 +87,20 @@ class SelectBeta(BetaGrid):
                 state.elsewhere[g], _ = self.filters[g].step(state.elsewhere[g], other, rng)
             if batch.t == state.scored.shape[1]:
                 state.losses = self._losses(state)
-                chosen = modal(smallest(state.losses))
-                state.seen = {chosen: state.seen[chosen]}
+                best = modal(smallest(state.losses))
+                state.seen = {best: state.seen[best]}
                 state.elsewhere = {}
         return state, info
 
     def _losses(self, state: Selection) -> Tensor:
         """(6.13) of each β, over the times so far; [G, R]."""
-        found = []
-        for filtered in (held.filtered for held in (state.elsewhere or state.seen).values()):
+        losses = []
+        for filtered in (
+            filter_state.filtered for filter_state in (state.elsewhere or state.seen).values()
+        ):
             predicted = filtered.predicted.stack_rows(1).to(state.scored.device)  # [R, t, dy]
-            found.append(predictive_loss(state.scored[:, : filtered.t], predicted, state.weights))
-        return torch.stack(found)
+            losses.append(predictive_loss(state.scored[:, : filtered.t], predicted, state.weights))
+        return torch.stack(losses)
 
     def posterior(self, state: Selection) -> SelectedBeta:
         t = next(iter(state.seen.values())).filtered.t
@@ -106,12 +111,12 @@ class SelectBeta(BetaGrid):
         else:
             losses = state.weights.new_full((len(self.betas), len(state.weights)), math.nan)
         best = smallest(losses)
-        chosen = modal(best)
+        mode = modal(best)
         return SelectedBeta(
-            **vars(state.seen[chosen].filtered.so_far()),
+            **vars(state.seen[mode].filtered.so_far()),
             betas=self.betas,
             losses=losses,
-            chosen=chosen,
+            chosen=mode,
             best=best,
             scored_on="an alternative realisation"
             if state.alternative

@@ -70,8 +70,10 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
     def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:
         """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look least malicious."""
         # [P, m]
-        odds, which = pairs.odds.topk(min(self.candidates, pairs.odds.shape[1]), 1, largest=False)
-        here = which == pairs.sent[:, None]
+        odds, set_index = pairs.odds.topk(
+            min(self.candidates, pairs.odds.shape[1]), 1, largest=False
+        )
+        here = set_index == pairs.sent[:, None]
         rows = here.any(1).nonzero()[:, 0]
         p = torch.zeros_like(pairs.log_p)
         for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):

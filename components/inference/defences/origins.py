@@ -82,10 +82,12 @@ def origins(
     mail, sent = back.nonzero(as_tuple=True)
     origin = flip_words(x[mail], sets[sent])  # [P, D]
     joint = model.log_conditional(fitted, origin)
-    own = joint + model.log_class(fitted)
+    log_joint = joint + model.log_class(fitted)
     # [P, D + 1]
     gain = torch.cat([-falls(model, fitted, origin), torch.zeros_like(origin[:, :1])], 1)
-    odds = (own[:, 1] - own[:, 0])[:, None] + sum(gain[:, column] for column in sets.T)  # [P, M]
+    odds = (log_joint[:, 1] - log_joint[:, 0])[:, None] + sum(
+        gain[:, column] for column in sets.T
+    )  # [P, M]
     odds = odds.masked_fill(~possible(origin, sets, direction), torch.inf)
     return Origins(mail, sent, joint[:, 1], origin < 0.5, sets, odds)
 

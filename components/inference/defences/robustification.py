@@ -116,11 +116,11 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
         velocity = state.velocity.clone()
         eta = self.lr / (batch.scale * len(batch.x))
         for group, temperature in groups:
-            at = theta[group]
+            position = theta[group]
             v = velocity[group]
             slope = gradient[group]
             theta[group], velocity[group] = momentum_step(
-                at, v, slope, eta, self.momentum, temperature, rng.noise, t
+                position, v, slope, eta, self.momentum, temperature, rng.noise, t
             )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
         return replace(state, t=t, theta=theta, velocity=velocity), info
@@ -128,9 +128,10 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
     def posterior(self, state: RobustState) -> Robustified:
         """The K current defended particles, with mean predictive p_C(y|x), and the undefended one."""
         if 0 < state.t <= self.undefended_steps:
-            told = f"after {state.t} steps there is no defence yet: it is learnt after {self.undefended_steps}"
+            message = f"after {state.t} steps there is no defence yet: it is learnt after {self.undefended_steps}"
             warnings.warn(
-                Shortfall(f"{told}; lower inference.undefended_steps or raise steps"), stacklevel=1
+                Shortfall(f"{message}; lower inference.undefended_steps or raise steps"),
+                stacklevel=1,
             )
         undefended = Particles(state.model, state.theta[:1])
         return Robustified(state.model, state.theta[1 + self.chains :], undefended)

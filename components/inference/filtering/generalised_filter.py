@@ -60,7 +60,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     threshold: PositiveFloat
 
     def asked_by_keys(self) -> dict[str, str]:
-        asked = (
+        by_proposal = (
             {} if self.proposal == "transition" else dict.fromkeys(ASKS[self.proposal], "proposal")
         )
         by_loss = {
@@ -69,7 +69,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
             "gamma": ("power_integral",),
             "huber": ("gaussian_noise",),
         }
-        return asked | dict.fromkeys(by_loss[self.loss], "loss")
+        return by_proposal | dict.fromkeys(by_loss[self.loss], "loss")
 
     def weighs_by_likelihood(self) -> bool:
         return (

@@ -93,8 +93,10 @@ def advance(
     Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
     x = state.model.transition(state.particles, batch.t, rng.noise)  # Sample  # [R, N, dx]
     predicted = expectation(state.log_w, state.model.observation_mean(x, batch.t))  # [R, dy]
-    seen = stand_in(batch, predicted)
-    log_w = state.log_w + unless_missing(batch, potential(state.model, seen, x))  # Weight  # [R, N]
+    observation = stand_in(batch, predicted)
+    log_w = state.log_w + unless_missing(
+        batch, potential(state.model, observation, x)
+    )  # Weight  # [R, N]
     return settle(state, batch, rng, Moved(x, log_w, predicted), resampling)
 
 
@@ -149,19 +151,19 @@ def settle(
     # What is resampled for its quantiles alone needs no independence.
     scheme = "systematic" if resampling.below == 0 else resampling.scheme
     counts = offspring(scheme, weights.w, rng.noise)  # Resample  # [R, N]
-    drawn = resample_particles(x, counts)
-    lower, upper = quantiles(drawn, (0.05, 0.95))  # [R, dx]
+    particles = resample_particles(x, counts)
+    lower, upper = quantiles(particles, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
     # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
     if log_w.requires_grad:
-        kept = resample_particles(log_w.unsqueeze(2), counts).squeeze(2)
-        equal = equal + (kept - kept.detach())
+        parent_log_w = resample_particles(log_w.unsqueeze(2), counts).squeeze(2)
+        equal = equal + (parent_log_w - parent_log_w.detach())
     if resampling.below == 0:
-        drawn = x
+        particles = x
         equal = log_w  # resampled for the quantiles alone
     elif resampling.below < 1:
         stay = (weights.ess > resampling.below * n).unsqueeze(1)  # [R, 1]
-        drawn = torch.where(stay.unsqueeze(2), x, drawn)
+        particles = torch.where(stay.unsqueeze(2), x, particles)
         equal = torch.where(stay, log_w, equal)
 
     filtered = state.filtered
@@ -169,7 +171,9 @@ def settle(
     summaries = {"mean": mean, "variance": variance, "lower": lower, "upper": upper}
     filtered.add(batch.t, **summaries, predicted=predicted, ess=info["ess"])
     filtered.log_normaliser += log_normaliser.to(filtered.log_normaliser)
-    return replace(state, particles=drawn, log_w=equal, weighted=WeightedParticles(x, log_w)), info
+    return replace(
+        state, particles=particles, log_w=equal, weighted=WeightedParticles(x, log_w)
+    ), info
 
 
 class Weights(NamedTuple):
@@ -198,10 +202,10 @@ def normalisable(log_w: Tensor, batch: Observation) -> Weights:
         ess = sums[:, 0].square() / sums[:, 1]
     if (log_sum - log_sum == 0).all():  # finite: what is not differs from itself
         return Weights(w, sums, log_sum, ess)
-    lost = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
-    y = ", ".join(f"{value:.4g}" for value in batch.y[lost[0]].tolist())
+    replicates = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
+    y = ", ".join(f"{value:.4g}" for value in batch.y[replicates[0]].tolist())
     raise NumericalTrouble(
-        f"particle weights all zero or not a number at t = {batch.t} in replicates {lost}, where y = ({y}) in the first",
+        f"particle weights all zero or not a number at t = {batch.t} in replicates {replicates}, where y = ({y}) in the first",
         "raise inference.particles, or use a filter that forgives outliers (inference=beta_bootstrap_filter)",
     )
 
@@ -212,7 +216,7 @@ def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     sums = weights.sums
     if loops.serve(x) and not (w.requires_grad or x.requires_grad):
         return weighing.moments(x, w, sums)
-    own = (w / sums[:, :1]).to(x).unsqueeze(1)
-    mean = own @ x  # [R, 1, dx]
-    variance = own @ (x - mean).square()  # centred first: positions are 10³ times their spread
+    shares = (w / sums[:, :1]).to(x).unsqueeze(1)
+    mean = shares @ x  # [R, 1, dx]
+    variance = shares @ (x - mean).square()  # centred first: positions are 10³ times their spread
     return mean.squeeze(1), variance.squeeze(1)

@@ -73,14 +73,14 @@ def advance_guided(
     t = batch.t
     ahead = model.transition(before, t, rng.noise)
     predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
-    seen = stand_in(batch, predicted)
+    observation = stand_in(batch, predicted)
     if potential is None:
         assert isinstance(model, OptimalProposal)
-        x = model.propose(seen.y, before, t, rng.noise)
-        log_g = model.log_predictive(seen.y, before, t)
+        x = model.propose(observation.y, before, t, rng.noise)
+        log_g = model.log_predictive(observation.y, before, t)
     else:
-        x, log_ratio = propose(model, seen, before, rng, guide)
-        log_g = potential(model, seen, x) + log_ratio
+        x, log_ratio = propose(model, observation, before, rng, guide)
+        log_g = potential(model, observation, x) + log_ratio
     if batch.missing is not None:
         x = torch.where(batch.missing.view(-1, 1, 1), ahead, x)
     log_w = state.log_w + unless_missing(batch, log_g)
@@ -129,10 +129,10 @@ def linearise(
 def _value_and_jacobian(model: AdditiveGaussian, m: Tensor, t: int) -> tuple[Tensor, Tensor]:
     """h(m) [R, N, dy] and ∂h/∂x there [R, N, dy, dx]: a particle's h depends on no other particle."""
     with torch.enable_grad():
-        at = m.detach().requires_grad_()
-        h = model.observation_mean(at, t)
+        x = m.detach().requires_grad_()
+        h = model.observation_mean(x, t)
         rows = [
-            torch.autograd.grad(h[..., j].sum(), at, retain_graph=True, materialize_grads=True)[0]
+            torch.autograd.grad(h[..., j].sum(), x, retain_graph=True, materialize_grads=True)[0]
             for j in range(h.shape[-1])
         ]
     return h.detach(), torch.stack(rows, -2)

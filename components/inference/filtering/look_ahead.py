@@ -71,28 +71,32 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
         r, n = state.log_w.shape
         mu = model.transition_mean(before, t)  # [R, N, dx]
         predicted = torch.empty(0)
-        seen = batch
+        observation = batch
         if self.predictions == "honest":
             ahead = model.transition(before, t, rng.noise)
             predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
-            seen = stand_in(batch, predicted)
+            observation = stand_in(batch, predicted)
         elif batch.missing is not None:
-            seen = stand_in(batch, expectation(state.log_w, model.observation_mean(mu, t)))
-        log_g = potential(model, seen, mu)  # log Ǧ_t(x_{t−1})  # [R, N]
+            observation = stand_in(batch, expectation(state.log_w, model.observation_mean(mu, t)))
+        log_g = potential(model, observation, mu)  # log Ǧ_t(x_{t−1})  # [R, N]
         if self.stabiliser:
-            log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + bound(seen, mu))
+            log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + bound(observation, mu))
         log_g = unless_missing(batch, log_g)
 
         first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
         weights = normalisable(first, batch)
         rows = ancestors(self.resampling, weights.w, rng.noise)  # [R·N]
         if batch.missing is not None:  # nothing to select by: all stay where they are
-            own = torch.arange(r * n, device=rows.device)
-            rows = torch.where(batch.missing.repeat_interleave(n), own, rows)
+            identity = torch.arange(r * n, device=rows.device)
+            rows = torch.where(batch.missing.repeat_interleave(n), identity, rows)
         parents = take_rows(before, rows)
         x = model.transition(parents, t, rng.noise)
-        chosen = log_g.flatten().index_select(0, rows).view(r, n)  # log Ǧ_t of each one's parent
-        second = unless_missing(batch, potential(model, seen, x)) - chosen  # Weight: f G / (f Ǧ)
+        parent_log_g = (
+            log_g.flatten().index_select(0, rows).view(r, n)
+        )  # log Ǧ_t of each one's parent
+        second = (
+            unless_missing(batch, potential(model, observation, x)) - parent_log_g
+        )  # Weight: f G / (f Ǧ)
         log_w = weights.log_sum.unsqueeze(1) - math.log(n) + second.double()
         if batch.missing is not None:
             log_w = torch.where(batch.missing.unsqueeze(1), state.log_w.double(), log_w)

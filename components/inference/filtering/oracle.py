@@ -84,12 +84,15 @@ class Oracle(AdaptiveFilter[StateSpace]):
         truthful = TruthfulModel(model, self._law(problem.attacker, model.Sigma))
         state: FilterState[StateSpace] = start(truthful, problem, self.particles, rng)
         one = state.particles[:, :1]
-        far = torch.linalg.cholesky(model.Sigma).sum(-1)
+        offset = torch.linalg.cholesky(model.Sigma).sum(-1)
         clean = gaussian_mixture(model.Sigma.new_ones(1), model.Sigma.unsqueeze(0))
-        for y in (model.observation_mean(one, 1)[:, 0] + side * far for side in (-1, 1)):
-            own = model.log_observation(y, one, 1)
+        for y in (model.observation_mean(one, 1)[:, 0] + side * offset for side in (-1, 1)):
+            log_density = model.log_observation(y, one, 1)
             if not torch.allclose(
-                own, clean(y.unsqueeze(1) - model.observation_mean(one, 1)), rtol=1e-3, atol=1e-3
+                log_density,
+                clean(y.unsqueeze(1) - model.observation_mean(one, 1)),
+                rtol=1e-3,
+                atol=1e-3,
             ):
                 raise Misfit(
                     f"inference={self.name}: the model's own noise is not N(0, Σ), around which attackers know their laws; use "
@@ -103,14 +106,16 @@ class Oracle(AdaptiveFilter[StateSpace]):
         if isinstance(attacker, NoiseLaw):
             return gaussian_mixture(*attacker.mixture(Sigma))
         if isinstance(attacker, NoiseDensity):
-            known = attacker
-            own = Sigma if Sigma.dim() == 2 else Sigma.unsqueeze(1)  # [dy, dy] or [R, 1, dy, dy]
+            density = attacker
+            covariance = (
+                Sigma if Sigma.dim() == 2 else Sigma.unsqueeze(1)
+            )  # [dy, dy] or [R, 1, dy, dy]
 
             def log_density(noise: Tensor) -> Tensor:
-                return known.log_noise_density(noise, own)
+                return density.log_noise_density(noise, covariance)
 
             # it may not know, as it is configured: better said now
-            log_density(torch.zeros_like(own[..., :1, :]))
+            log_density(torch.zeros_like(covariance[..., :1, :]))
             return log_density
         raise Misfit(
             f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "

@@ -96,8 +96,10 @@ class Contraction:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(E[f(x) | y], Var f(x) + σ²) at x [B, D], from the training labels."""
-        seen = self.train.mask[:, 0]
-        mean, variance = self.model.condition(self.train.x[seen], self.train.y[seen, 0], x)
+        is_observed = self.train.mask[:, 0]
+        mean, variance = self.model.condition(
+            self.train.x[is_observed], self.train.y[is_observed, 0], x
+        )
         return GaussianMixture(
             mean[None, :, None], (variance + self.model.known_noise)[None, :, None]
         )

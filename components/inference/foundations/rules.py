@@ -85,15 +85,15 @@ class Stopped:
         n_max = len(stop) - 1
         stop[n_max] = True
         stop[0] = False  # nobody ends before the first toss
-        ends: list[tuple[Array, Array, Array]] = []
-        going = np.full(n_max + 1, -np.inf)
-        going[0] = 0.0
+        endpoints: list[tuple[Array, Array, Array]] = []
+        log_counts = np.full(n_max + 1, -np.inf)
+        log_counts[0] = 0.0
         for n in range(1, n_max + 1):
-            going = np.logaddexp(going, np.concatenate([[-np.inf], going[:-1]]))
-            here = np.flatnonzero(stop[n] & (going > -np.inf))
-            ends.append((np.full(len(here), n), here, going[here]))
-            going = np.where(stop[n], -np.inf, going)
-        places, heads, paths = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+            log_counts = np.logaddexp(log_counts, np.concatenate([[-np.inf], log_counts[:-1]]))
+            here = np.flatnonzero(stop[n] & (log_counts > -np.inf))
+            endpoints.append((np.full(len(here), n), here, log_counts[here]))
+            log_counts = np.where(stop[n], -np.inf, log_counts)
+        places, heads, paths = (np.concatenate(parts) for parts in zip(*endpoints, strict=True))
         return cls(stop, places, heads, paths)
 
     def probabilities(self, theta: float) -> Array:
@@ -123,5 +123,5 @@ class Stopped:
 
         a = nature[0] + self.k
         b = nature[1] + self.n - self.k
-        held = special.betainc(a, b, high) - special.betainc(a, b, low)
-        return float((self.mean_probabilities(nature) * held).sum())
+        mass = special.betainc(a, b, high) - special.betainc(a, b, low)
+        return float((self.mean_probabilities(nature) * mass).sum())

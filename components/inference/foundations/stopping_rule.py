@@ -101,7 +101,7 @@ class StoppingReport:
     def exact_coverage(self, kind: str, rule: Rule) -> list[float]:
         """The same without simulation."""
         stopped = self.tables.stopped[rule]
-        low, high = (ends[stopped.n, stopped.k] for ends in self.tables.ends[kind])
+        low, high = (bound[stopped.n, stopped.k] for bound in self.tables.ends[kind])
         over = stopped.covered_over(low, high, self.nature)
         return [over, *(stopped.coverage(low, high, theta) for theta in self.thetas)]
 
@@ -114,10 +114,10 @@ class StoppingReport:
 
     def error_by_most(self) -> tuple[Array, Array]:
         """P(significant after some n ≤ N | θ₀) for N = 0 … n_max: simulated and exact."""
-        known = self.tables.significant
+        stops = self.tables.significant
         exact = np.zeros(len(self.tables.p))
-        found = self.tables.p[known.n, known.k] < self.alpha
-        np.add.at(exact, known.n[found], known.probabilities(self.null)[found])
+        is_significant = self.tables.p[stops.n, stops.k] < self.alpha
+        np.add.at(exact, stops.n[is_significant], stops.probabilities(self.null)[is_significant])
         return self.first.cumsum(0).double().numpy() / self.n, exact.cumsum()
 
     def scores(self) -> dict[str, float]:
@@ -145,13 +145,13 @@ class StoppingReport:
 
         rows = []
         for r, rule in enumerate(self.rules):
-            found = {
+            coverages = {
                 kind: (*self.coverage(kind, rule), self.exact_coverage(kind, rule))
                 for kind in KINDS
             }
             for i, theta in enumerate(["prior", *self.thetas]):
                 row: dict[str, object] = {"rule": rule, "theta": theta}
-                for kind, (share, error, exact) in found.items():
+                for kind, (share, error, exact) in coverages.items():
                     row |= {kind: share[i], f"{kind}_error": error[i], f"{kind}_exact": exact[i]}
                 if i == 1:  # θ₀
                     wrong = float(self.rejected[r]) / self.n
@@ -224,23 +224,23 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
 
     def _ends(self, p: Array, lengths: Array) -> dict[Rule, Array]:
         """Points at which each rule stops, before N."""
-        n, k, there = rules.grid(self.n_max)
+        n, k, is_valid = rules.grid(self.n_max)
         return {
-            "fixed": np.zeros_like(there),
-            "until_significant": there & (p < self.alpha),
-            "until_short": there & (lengths <= self.width),
-            "negative_binomial": there & (n - k == self.tails),
+            "fixed": np.zeros_like(is_valid),
+            "until_significant": is_valid & (p < self.alpha),
+            "until_short": is_valid & (lengths <= self.width),
+            "negative_binomial": is_valid & (n - k == self.tails),
         }
 
     def _tables(self, prior: tuple[float, float]) -> RuleTables:
         n, k, _ = rules.grid(self.n_max)
         n, k = np.broadcast_arrays(n, np.minimum(k, n))
         p = rules.tail_probability(n, k, self.hypothesis, self.alternative)
-        ends = {
+        intervals = {
             "credible": rules.credible_interval(n, k, self.level, prior),
             "confidence": rules.confidence_interval(n, k, self.level),
         }
-        low, high = ends["confidence"]
+        low, high = intervals["confidence"]
         stop = self._ends(p, high - low)
         never = {
             "until_significant": (f"alpha={self.alpha:g}: no test is significant", "raise either"),
@@ -252,10 +252,12 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         }
         for rule in self.rules:
             if rule != "fixed" and not stop[rule].any():
-                what, mend = never[rule]
-                raise Misfit(f"inference.{what} within inference.n_max={self.n_max} tosses; {mend}")
+                reason, mend = never[rule]
+                raise Misfit(
+                    f"inference.{reason} within inference.n_max={self.n_max} tosses; {mend}"
+                )
         stopped = {rule: Stopped.by(stop[rule]) for rule in self.rules}
-        return RuleTables(p, ends, stopped, Stopped.by(stop["until_significant"]))
+        return RuleTables(p, intervals, stopped, Stopped.by(stop["until_significant"]))
 
     def init(self, model: BetaPosterior, problem: Unlabelled, rng: Rng) -> StoppingState:
         assert isinstance(problem.train, Rows)
@@ -288,31 +290,35 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
             R, 2
         )
         gammas = torch._standard_gamma(shapes.contiguous(), generator=rng.noise).cpu()
-        drawn = gammas[:, 0] / gammas.sum(1)  # θ ~ Beta(a, b) [R]
-        held, rejected, tosses, first = (
+        prior_thetas = gammas[:, 0] / gammas.sum(1)  # θ ~ Beta(a, b) [R]
+        n_covered, rejected, tosses, first = (
             t.clone() for t in (state.held, state.rejected, state.tosses, state.first)
         )
         for i, theta in enumerate(
-            [drawn, *(torch.full((R,), t, dtype=torch.float64) for t in self._thetas)]
+            [prior_thetas, *(torch.full((R,), t, dtype=torch.float64) for t in self._thetas)]
         ):
             # heads after n tosses [R, N + 1]
             k = np.pad((u < theta[:, None]).cumsum(1).numpy(), ((0, 0), (1, 0)))
             n = np.arange(N + 1)
             for r, rule in enumerate(self.rules):
-                at = tables.stopped[rule].stop[n, k].argmax(1)  # the first n at which it ends [R]
-                heads = k[np.arange(R), at]
+                end_times = (
+                    tables.stopped[rule].stop[n, k].argmax(1)
+                )  # the first n at which it ends [R]
+                heads = k[np.arange(R), end_times]
                 for j, kind in enumerate(KINDS):
-                    low, high = (ends[at, heads] for ends in tables.ends[kind])
-                    held[j, r, i] += int(((low <= theta.numpy()) & (theta.numpy() <= high)).sum())
+                    low, high = (bound[end_times, heads] for bound in tables.ends[kind])
+                    n_covered[j, r, i] += int(
+                        ((low <= theta.numpy()) & (theta.numpy() <= high)).sum()
+                    )
                 if i == 1:  # θ₀
-                    rejected[r] += int((tables.p[at, heads] < self.alpha).sum())
-                    tosses[r] += int(at.sum())
+                    rejected[r] += int((tables.p[end_times, heads] < self.alpha).sum())
+                    tosses[r] += int(end_times.sum())
             if i == 1:
-                at = tables.significant.stop[n, k].argmax(1)
-                wrong = at[tables.p[at, k[np.arange(R), at]] < self.alpha]
+                end_times = tables.significant.stop[n, k].argmax(1)
+                wrong = end_times[tables.p[end_times, k[np.arange(R), end_times]] < self.alpha]
                 first += torch.bincount(torch.as_tensor(wrong), minlength=N + 1)
         state = replace(
-            state, n=state.n + R, held=held, rejected=rejected, tosses=tosses, first=first
+            state, n=state.n + R, held=n_covered, rejected=rejected, tosses=tosses, first=first
         )
         return state, {
             f"type_1_error/{rule}": float(rejected[r]) / state.n

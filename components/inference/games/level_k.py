@@ -133,8 +133,8 @@ class LevelK(Compilable[Hierarchy]):
         """max_own E[Q(s', own, other)] or of one draw of the other's action [R]."""
         if not self._is_sampling_level(level):
             return expected_values(q, believed).amax(-1)
-        drawn = draw_action(believed, rng.noise)
-        return q.amax(1).gather(1, drawn.unsqueeze(1)).squeeze(1)
+        actions = draw_action(believed, rng.noise)
+        return q.amax(1).gather(1, actions.unsqueeze(1)).squeeze(1)
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Hierarchy:
         a = seat.own
@@ -179,16 +179,20 @@ class LevelK(Compilable[Hierarchy]):
             self.forget,
             seen.live,
         )
-        at = seen.s_next if self.forecast_at == "next" else seen.s
+        s_forecast = seen.s_next if self.forecast_at == "next" else seen.s
         # level 1 counts, and expects at s' always
         believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)
-        answers = believed if at is seen.s_next else forecasts(mind.counts, seat.rows(at), counted)
+        answers = (
+            believed
+            if s_forecast is seen.s_next
+            else forecasts(mind.counts, seat.rows(s_forecast), counted)
+        )
         for m in range(len(believed)):
             answer = answers[m]
             opponent = seen.of_opponent(m)
             for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
                 b = seen.each.select(1, m)
-                own, other, r = (
+                own_action, other, r = (
                     (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
                 )
                 side = seen if self._hers(j) else opponent  # whose episode ends
@@ -196,9 +200,9 @@ class LevelK(Compilable[Hierarchy]):
                     side, self._value(j, q.q(seen.s_next), believed[m], mind.rng)
                 )
                 # Algorithm 4.1, line 2
-                q.learn(seen.s, own, other, target, side.rate(self.alpha_opponent))
+                q.learn(seen.s, own_action, other, target, side.rate(self.alpha_opponent))
                 # Line 3: the policy that the next level up expects, from the table just updated.
-                answer = self._answer(j, q.q(at), answer, episode)
+                answer = self._answer(j, q.q(s_forecast), answer, episode)
                 believed[m] = answer
         value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
         # line 4
@@ -233,7 +237,7 @@ class LevelK(Compilable[Hierarchy]):
         modelled = self._temperature if self.policy_opponent == "softmax" else None
         temperatures = (*(modelled for _ in below), self.own_temperature)
         at_next = self.forecast_at == "next"
-        drawn = self.forecast == "sampled"
+        is_sampled = self.forecast == "sampled"
         return self.describe(
             alphas,
             epsilons,
@@ -241,5 +245,5 @@ class LevelK(Compilable[Hierarchy]):
             self.forget,
             at_next,
             get_args(Ties).index(self.ties),
-            drawn,
+            is_sampled,
         )

@@ -98,25 +98,36 @@ class ModelAveraging(Chooser[Averaging]):
     def foresee(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         pairs = zip(self._thinkers(), mind.types, strict=True)
         # [R, m, B]
-        each = torch.stack([thinker.foresee(held, s, episode) for thinker, held in pairs], 1)
+        each = torch.stack(
+            [thinker.foresee(type_mind, s, episode) for thinker, type_mind in pairs], 1
+        )
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def think(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         pairs = zip(self._thinkers(), mind.types, strict=True)
         # [R, m, A]
-        each = torch.stack([thinker.think(held, s, episode) for thinker, held in pairs], 1)
+        each = torch.stack(
+            [thinker.think(type_mind, s, episode) for thinker, type_mind in pairs], 1
+        )
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def policy_at(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         if self.forecast == "expected":
             return super().policy_at(mind, s, episode)
         pairs = list(zip(self._thinkers(), mind.types, strict=True))
-        each = [thinker.foresee(held, s, episode) for thinker, held in pairs]  # m of [R, B]
+        each = [
+            thinker.foresee(type_mind, s, episode) for thinker, type_mind in pairs
+        ]  # m of [R, B]
         # [Bᵐ, m]
-        drawn = torch.cartesian_prod(*[torch.arange(p.shape[1], device=s.device) for p in each])
+        joint_actions = torch.cartesian_prod(
+            *[torch.arange(p.shape[1], device=s.device) for p in each]
+        )
         belief = self.belief(mind)[:, :, None, None]
         values = torch.stack(
-            [held.q[-1].q(s)[:, :, b] for (_, held), b in zip(pairs, drawn.unbind(1), strict=True)],
+            [
+                type_mind.q[-1].q(s)[:, :, b]
+                for (_, type_mind), b in zip(pairs, joint_actions.unbind(1), strict=True)
+            ],
             1,
         )
         psi = (belief * values).sum(1).transpose(1, 2)  # [R, Bᵐ, A]
@@ -130,8 +141,8 @@ class ModelAveraging(Chooser[Averaging]):
         pairs = zip(self._thinkers(), mind.types, strict=True)
         return torch.stack(
             [
-                draw_action(thinker.foresee(held, s, episode), mind.rng.noise)
-                for thinker, held in pairs
+                draw_action(thinker.foresee(type_mind, s, episode), mind.rng.noise)
+                for thinker, type_mind in pairs
             ],
             1,
         )
@@ -143,8 +154,8 @@ class ModelAveraging(Chooser[Averaging]):
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)
         mind.right += right
-        for thinker, held in zip(self._thinkers(), mind.types, strict=True):
-            thinker.learn(held, seen, episode)
+        for thinker, type_mind in zip(self._thinkers(), mind.types, strict=True):
+            thinker.learn(type_mind, seen, episode)
 
     def beliefs(self, mind: Averaging) -> dict[str, Tensor]:
         return {

@@ -92,11 +92,11 @@ class OneShot(Player[Settled]):
                 f"inference.tax={self.tax:g} ({self.name}): there are no taxes in this game; leave it at 0"
             )
         r_a, r_b = bimatrix(rules, seat, self.tax, rng)
-        found = equilibria(r_a.double().cpu().numpy(), r_b.double().cpu().numpy())
-        played = self._select(found, r_a, r_b)
+        solutions = equilibria(r_a.double().cpu().numpy(), r_b.double().cpu().numpy())
+        played = self._select(solutions, r_a, r_b)
         x, y = (torch.as_tensor(z, device=seat.device, dtype=seat.dtype) for z in played)
         strategy, worth = (x, r_a @ y) if seat.number is None else (y, x @ r_b)
-        scores = self._kinds(found) | self._thresholds(rules, seat, r_a, rng)
+        scores = self._kinds(solutions) | self._thresholds(rules, seat, r_a, rng)
         each = {
             name: torch.full((seat.replicates,), score, dtype=seat.dtype)
             for name, score in scores.items()
@@ -124,8 +124,8 @@ class OneShot(Player[Settled]):
             "apart": len(pure) - len(first) - len(last),
             "mixed": len(mixed),
         }
-        told = {f"equilibria/{name}": float(number) for name, number in scores.items()}
-        return told | ({"equilibria/mixed_first": float(mixed[0].x[0])} if mixed else {})
+        counts = {f"equilibria/{name}": float(number) for name, number in scores.items()}
+        return counts | ({"equilibria/mixed_first": float(mixed[0].x[0])} if mixed else {})
 
     @staticmethod
     def _thresholds(rules: Environment, seat: Seat, r_a: Tensor, rng: Rng) -> dict[str, float]:
@@ -135,9 +135,9 @@ class OneShot(Player[Settled]):
 
         scores = {"equilibria/temptation": gains(r_a)[0]}
         if isinstance(rules, Taxed) and r_a.shape == (2, 2):
-            without, whole = (gains(bimatrix(rules, seat, rate, rng)[0]) for rate in (0.0, 1.0))
+            without, full_tax = (gains(bimatrix(rules, seat, rate, rng)[0]) for rate in (0.0, 1.0))
             for name, start, end in zip(
-                ("tax_both_first", "tax_both_last"), without, whole, strict=True
+                ("tax_both_first", "tax_both_last"), without, full_tax, strict=True
             ):
                 if start * end < 0:  # a gain is linear in the rate
                     scores[f"equilibria/{name}"] = start / (start - end)

@@ -108,8 +108,16 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         check_finite(policy(s), "inference")
         forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
-        beside = standing.earned_beside
+        other_rewards = standing.earned_beside
         firsts = standing.first_actions
         return Play(
-            standing.rewards_so_far, beside, firsts, think(s), forecast, think, beliefs, policy, s
+            standing.rewards_so_far,
+            other_rewards,
+            firsts,
+            think(s),
+            forecast,
+            think,
+            beliefs,
+            policy,
+            s,
         )

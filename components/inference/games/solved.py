@@ -23,8 +23,8 @@ class Solved:
     def none(cls, seat: Seat, n: int, k: int) -> Solved:
         """Before anything is asked."""
         lead = (seat.replicates, seat.n_states or 1)
-        asked = torch.full((*lead, n), nan, device=seat.device, dtype=seat.dtype)
-        return cls(asked, torch.zeros(*lead, k, device=seat.device, dtype=seat.dtype))
+        games = torch.full((*lead, n), nan, device=seat.device, dtype=seat.dtype)
+        return cls(games, torch.zeros(*lead, k, device=seat.device, dtype=seat.dtype))
 
     def at(self, rows: Tensor, games: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
         """Solutions [R, k] of ``games`` [R, n], one for each state number in ``rows`` [R].
@@ -32,13 +32,13 @@ class Solved:
         ``solve`` [N, n] -> [N, k] receives only the games that have changed.
         """
         R, S, n = self.asked.shape
-        asked = self.asked.view(R * S, n)
+        stored_games = self.asked.view(R * S, n)
         answers = self.answers.view(R * S, -1)
-        at = rows + S * torch.arange(R, device=rows.device)
-        changed = (asked.index_select(0, at) != games).any(1)
+        indices = rows + S * torch.arange(R, device=rows.device)
+        changed = (stored_games.index_select(0, indices) != games).any(1)
         if bool(changed.any()):
-            places = at[changed]
+            places = indices[changed]
             news = games[changed]
-            asked[places] = news
+            stored_games[places] = news
             answers[places] = solve(news)
-        return answers.index_select(0, at)
+        return answers.index_select(0, indices)

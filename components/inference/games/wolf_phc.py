@@ -66,8 +66,8 @@ class WolfPHC(Mixer[Climbing]):
                 f"inference={self.name}: keeps a policy for each state, and states have no numbers here"
             )
         if self.delta_win == self.delta_lose:
-            told = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"
-            warnings.warn(Doubtful(told), stacklevel=1)
+            message = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"
+            warnings.warn(Doubtful(message), stacklevel=1)
         shape = (seat.replicates, seat.n_states, seat.own)
         pi = torch.full(shape, 1 / seat.own, device=seat.device, dtype=seat.dtype)
         return Climbing(
@@ -97,5 +97,5 @@ class WolfPHC(Mixer[Climbing]):
         wins = (pi * q).sum(1) > (average * q).sum(1)
         delta = torch.where(wins, self.delta_win, self.delta_lose).to(pi.dtype) / (pi.shape[1] - 1)
         best = q.argmax(1, keepdim=True)
-        lost = torch.minimum(pi, delta.unsqueeze(1)).scatter(1, best, 0.0)
-        mind.pi[replicate, s] = (pi - lost).scatter_add(1, best, lost.sum(1, keepdim=True))
+        decrease = torch.minimum(pi, delta.unsqueeze(1)).scatter(1, best, 0.0)
+        mind.pi[replicate, s] = (pi - decrease).scatter_add(1, best, decrease.sum(1, keepdim=True))

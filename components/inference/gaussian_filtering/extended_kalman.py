@@ -28,8 +28,8 @@ def extended_step(
 ) -> tuple[Gaussians[AdditiveGaussian], Info]:
     """The Gaussian of the next time, by first-order expansions of f and h."""
     prior_m, prior_P, predicted, H = predict(state, batch)
-    found = gain(state.P, prior_P, Deviations(None, H, prior_P), state.model.Sigma, batch.t)
-    return conclude(state, batch, prior_m, predicted, found, innovation(batch, predicted))
+    filter_gain = gain(state.P, prior_P, Deviations(None, H, prior_P), state.model.Sigma, batch.t)
+    return conclude(state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted))
 
 
 @register("inference", "extended_kalman")

@@ -134,8 +134,8 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
         if deviations.x is None
         else deviations.x
     )
-    kept = _plus(all_x, K, -deviations.y)
-    return Gain(start, prior_P, K, whiten, _plus(K @ Sigma @ K.mT, kept @ W, kept.mT))
+    contraction = _plus(all_x, K, -deviations.y)
+    return Gain(start, prior_P, K, whiten, _plus(K @ Sigma @ K.mT, contraction @ W, contraction.mT))
 
 
 def _plus(base: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -49,8 +49,8 @@ def kalman_step(
     model = state.model
     prior_m = state.m @ model.A.T  # [R, dx]
     predicted = prior_m @ model.H.T  # [R, dy]
-    found = kalman_gain(model, state.P, state.gain, batch.t)
-    return conclude(state, batch, prior_m, predicted, found, innovation(batch, predicted))
+    filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
+    return conclude(state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted))
 
 
 @register("inference", "kalman")

@@ -61,37 +61,39 @@ def filter_series(
         NumericalTrouble: an innovation covariance has no Cholesky factor.
     """
     r, times, dy = y.shape
-    lost = None if missing is None or not missing.any() else missing
+    is_missing = None if missing is None or not missing.any() else missing
     differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
-    apart = differ or (lost is not None and bool((lost != lost[:1]).any()))
+    apart = differ or (is_missing is not None and bool((is_missing != is_missing[:1]).any()))
     P0 = model.P0.expand(r, -1, -1) if apart else model.P0
-    found = (
+    gains = (
         _gains_by_doubling(model, P0, times)
-        if lost is None and not apart
-        else _gains_step_by_step(model, P0, lost, times)
+        if is_missing is None and not apart
+        else _gains_step_by_step(model, P0, is_missing, times)
     )
-    onward = (torch.eye(len(model.A)).to(y) - found.K @ model.H) @ model.A  # (I − K H) A
-    log_det = log_determinant(found.whiten)[found.which].view(times, -1)
-    K = found.K[found.which]
-    onward = onward[found.which]
-    whiten = found.whiten[found.which]
+    onward = (torch.eye(len(model.A)).to(y) - gains.K @ model.H) @ model.A  # (I − K H) A
+    log_det = log_determinant(gains.whiten)[gains.which].view(times, -1)
+    K = gains.K[gains.which]
+    onward = onward[gains.which]
+    whiten = gains.whiten[gains.which]
     # Replicates last: the products of small matrices with all of them are then over contiguous numbers.
-    seen = y.permute(1, 2, 0).contiguous()  # [T, dy, R]
-    if lost is not None:
-        there = ~lost.T  # [T, R]
-        seen = seen.masked_fill(~there.unsqueeze(1), 0)
-        where = there.view(times, r, 1, 1) if apart else there[:, :1].unsqueeze(2)
+    observations = y.permute(1, 2, 0).contiguous()  # [T, dy, R]
+    if is_missing is not None:
+        is_observed = ~is_missing.T  # [T, R]
+        observations = observations.masked_fill(~is_observed.unsqueeze(1), 0)
+        where = is_observed.view(times, r, 1, 1) if apart else is_observed[:, :1].unsqueeze(2)
         K = torch.where(where, K, 0)
         onward = torch.where(where, onward, model.A)
     start = model.m0.expand(r, -1).mT
-    means = _means(start, onward, _times(K, seen))  # [T, dx, R]
+    means = _means(start, onward, _times(K, observations))  # [T, dx, R]
     predicted = (model.H @ model.A) @ torch.cat([start.unsqueeze(0), means[:-1]])  # [T, dy, R]
-    squares = _times(whiten, seen - predicted).square().sum(1)  # [T, R]
+    squares = _times(whiten, observations - predicted).square().sum(1)  # [T, R]
     terms = squares + log_det
-    log_evidence = -0.5 * (terms if lost is None else terms.masked_fill(lost.T, 0)).sum(0)
-    counted = times if lost is None else there.sum(0).to(y)
+    log_evidence = -0.5 * (terms if is_missing is None else terms.masked_fill(is_missing.T, 0)).sum(
+        0
+    )
+    counted = times if is_missing is None else is_observed.sum(0).to(y)
     log_evidence = log_evidence - 0.5 * dy * math.log(2 * math.pi) * counted
-    return FilteredSeries(means.mT, found.P, predicted.mT, log_evidence)
+    return FilteredSeries(means.mT, gains.P, predicted.mT, log_evidence)
 
 
 def _gains_by_doubling(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
@@ -126,8 +128,8 @@ def _gains_by_doubling(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
     )
     still = rounding(every.P, P).flatten(1).all(1)
     last = int(still.int().argmax()) if bool(still.any()) else len(P) - 1
-    which = torch.arange(times, device=P.device).clamp_max(last)
-    return _Gains(every.K[: last + 1], every.whiten[: last + 1], every.P[which], which)
+    indices = torch.arange(times, device=P.device).clamp_max(last)
+    return _Gains(every.K[: last + 1], every.whiten[: last + 1], every.P[indices], indices)
 
 
 def _gains_step_by_step(
@@ -135,20 +137,20 @@ def _gains_step_by_step(
 ) -> _Gains:
     """The gain of every time, one after the other, as the filter finds them."""
     distinct: list[Gain] = []
-    which: list[int] = []
+    indices: list[int] = []
     covariances: list[Tensor] = []
     some = [False] * times if lost is None else lost.any(0).tolist()
     last: Gain | None = None
     for t in range(times):
-        found = kalman_gain(model, P, last, t + 1)
-        if found is not last:
-            distinct.append(found)
-            last = found
-        which.append(len(distinct) - 1)
-        P = found.P if lost is None or not some[t] else unseen(found, lost[:, t])
+        filter_gain = kalman_gain(model, P, last, t + 1)
+        if filter_gain is not last:
+            distinct.append(filter_gain)
+            last = filter_gain
+        indices.append(len(distinct) - 1)
+        P = filter_gain.P if lost is None or not some[t] else unseen(filter_gain, lost[:, t])
         covariances.append(P)
     K, whiten = (torch.stack(v) for v in zip(*((g.K, g.whiten) for g in distinct), strict=True))
-    return _Gains(K, whiten, torch.stack(covariances), torch.tensor(which, device=P.device))
+    return _Gains(K, whiten, torch.stack(covariances), torch.tensor(indices, device=P.device))
 
 
 def _times(matrices: Tensor, v: Tensor) -> Tensor:

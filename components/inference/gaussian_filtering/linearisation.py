@@ -22,9 +22,9 @@ def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor
 
     One backward pass: row i of the Jacobian is the gradient of the i-th output of the i-th of ``size`` equal points."""
     points = x.unsqueeze(1).expand(-1, size, -1)  # [R, size, dx]
-    found = torch.func.vjp(f, points)
-    values = found[0]
-    pull = found[1]
+    result = torch.func.vjp(f, points)
+    values = result[0]
+    pull = result[1]
     one = torch.eye(size, device=x.device, dtype=x.dtype).expand_as(values)
     return values[:, 0], pull(one)[0]
 

@@ -86,13 +86,13 @@ class UnscentedKalman(
         deviations = (moved - prior_m.unsqueeze(1)).mT  # [R, dx, 2n+1]
         prior_P = deviations @ W @ deviations.mT + model.Q
         points = _points(prior_m, prior_P, spread, t)
-        seen = model.observation_mean(points, t)  # [R, 2n+1, dy]
-        predicted = means @ seen
+        y_points = model.observation_mean(points, t)  # [R, 2n+1, dy]
+        predicted = means @ y_points
         around = Deviations(
-            (points - prior_m.unsqueeze(1)).mT, (seen - predicted.unsqueeze(1)).mT, W
+            (points - prior_m.unsqueeze(1)).mT, (y_points - predicted.unsqueeze(1)).mT, W
         )
-        found = gain(state.P, prior_P, around, model.Sigma, t)
-        return conclude(state, batch, prior_m, predicted, found, innovation(batch, predicted))
+        filter_gain = gain(state.P, prior_P, around, model.Sigma, t)
+        return conclude(state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted))
 
     def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
         return state.filtered.so_far()

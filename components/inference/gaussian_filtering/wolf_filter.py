@@ -77,13 +77,13 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         prior_m, prior_P, predicted, H = predict(state, batch)
         v = innovation(batch, predicted)
         w = self.weigh(v, Sigma)  # [R]
-        found = gain(
+        filter_gain = gain(
             state.P, prior_P, Deviations(None, w.view(-1, 1, 1) * H, prior_P), Sigma, batch.t
         )
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
         extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
         after, info = conclude(
-            state, batch, prior_m, predicted, found, w.unsqueeze(1) * v, extra, w.square()
+            state, batch, prior_m, predicted, filter_gain, w.unsqueeze(1) * v, extra, w.square()
         )
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
 

@@ -129,13 +129,13 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
         if not torch.isfinite(curvature).all():
             raise NumericalTrouble("the network has left the finite numbers", "lower inference.lr")
         f = network(train.x)
-        said = network.output_predictive(f.unsqueeze(0))
+        predictive = network.output_predictive(f.unsqueeze(0))
         labels = 0
         residual = 0.0
-        if isinstance(said, GaussianMixture):
+        if isinstance(predictive, GaussianMixture):
             labels = int(train.mask.sum())
-            error = torch.where(train.mask, train.y, said.mu[0]) - said.mu[0]
-            residual = float((error.square() / said.v[0]).double().sum())
+            error = torch.where(train.mask, train.y, predictive.mu[0]) - predictive.mu[0]
+            residual = float((error.square() / predictive.v[0]).double().sum())
         scaled = curvature * s.square() if curvature.ndim == 1 else curvature * torch.outer(s, s)
         values = scaled if scaled.ndim == 1 else torch.linalg.eigvalsh(scaled).clamp_min(0)
         square = float((network.theta[-len(s) :].double() / s).square().sum())

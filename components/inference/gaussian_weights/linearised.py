@@ -54,11 +54,11 @@ def gauss_newton(network: WeightNetwork, whole: Batch, m: int, diagonal: bool) -
     for batch in chunks(network, whole, m):
         f, derivatives = jacobian(network, batch.x, m)  # [B, T, C], [B, T, C, m]
         with torch.no_grad():
-            said = network.output_predictive(f.unsqueeze(0))
-            if isinstance(said, GaussianMixture):
-                rooted = derivatives / said.v[0, ..., None, None].sqrt()
+            predictive = network.output_predictive(f.unsqueeze(0))
+            if isinstance(predictive, GaussianMixture):
+                rooted = derivatives / predictive.v[0, ..., None, None].sqrt()
             else:  # (I − u uᵀ) diag(u), u = √p, is a root of Λ, for I − u uᵀ is a projection
-                u = said.probs.sqrt().unsqueeze(-1)  # [B, T, C, 1]
+                u = predictive.probs.sqrt().unsqueeze(-1)  # [B, T, C, 1]
                 scaled = u * derivatives
                 rooted = scaled - u * (u * scaled).sum(2, keepdim=True)
             rooted = (rooted * batch.mask[..., None, None]).flatten(0, 2).double()  # [B T C, m]
@@ -155,9 +155,9 @@ class Evidence:
             determined = float((scaled / (1 + scaled)).sum())
             c_next = self.square / max(determined, 1e-8)
             kappa_next = self.residual / max(self.labels - determined, 1e-8) if self.labels else 1.0
-            done = abs(math.log(c_next / c)) + abs(math.log(kappa_next / kappa)) < 1e-8
+            has_converged = abs(math.log(c_next / c)) + abs(math.log(kappa_next / kappa)) < 1e-8
             c = c_next
             kappa = kappa_next
-            if done:
+            if has_converged:
                 break
         return c, kappa

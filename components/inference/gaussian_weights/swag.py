@@ -126,18 +126,18 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         if isinstance(model, LogJoint):
             theta = init_for_training(model, problem, self.sees, 1, rng).theta[0]  # [P]
             moving = nn.ParameterDict({"theta": theta[None]})
-            shown = []
+            batches = []
             seed = 0
         else:
             moving = model
             theta = weights(model)
-            shown = batches_shown(problem, self.norm_rows)
+            batches = batches_shown(problem, self.norm_rows)
             seed = int(torch.randint(2**62, (), generator=rng.init))
         return SwagState(
             model=model if isinstance(model, LogJoint) else None,
             weights=moving,
             optimizer=optimizer_of(moving.parameters(), self.optimizer, self.lr, self.momentum),
-            shown=shown,
+            shown=batches,
             seed=seed,
             mean=torch.zeros_like(theta),
             square=torch.zeros_like(theta),

@@ -154,15 +154,15 @@ def subtree(
     n_steps = torch.zeros_like(every)
     rates = torch.zeros_like(energy)
     last = edge
-    chosen = edge
+    proposal = edge
     together = 0  # steps that all took are counted once
     log_weight: Tensor | None = None
     waiting: list[Stretch] = []  # the subtrees that are not yet full, outermost first
     for begin in range(0, size, BLOCK):
         # [n, A, 4P + 2]; rubbish where not alive
-        held = edge.new_empty(min(size, BLOCK), *edge.shape)
+        trajectory = edge.new_empty(min(size, BLOCK), *edge.shape)
         errors: list[Tensor] = []
-        for i, now in enumerate(held):
+        for i, now in enumerate(trajectory):
             if rows.shape[0] == A:
                 together += 1
                 z = leapfrog(model, batch, mass, eps, z)
@@ -170,37 +170,39 @@ def subtree(
             else:
                 n_steps += alive
                 z = leapfrog(model, batch, mass, eps, States(last.index_select(0, rows)).phase())
-                found = last.new_empty(rows.shape[0], last.shape[1])
+                new_states = last.new_empty(rows.shape[0], last.shape[1])
                 error = torch.full_like(energy, torch.inf)
-                error[rows] = energy_error(States.of(z, mass, found), energy[rows])
-                now.index_copy_(0, rows, found)
+                error[rows] = energy_error(States.of(z, mass, new_states), energy[rows])
+                now.index_copy_(0, rows, new_states)
             errors.append(error)
             last = now
-            far = float(error.max()) > DIVERGENT
-            if far:
-                lost = error > DIVERGENT
-                diverging = diverging | (alive & lost)
-                alive = alive & ~lost
+            has_diverged = float(error.max()) > DIVERGENT
+            if has_diverged:
+                is_divergent = error > DIVERGENT
+                diverging = diverging | (alive & is_divergent)
+                alive = alive & ~is_divergent
             if i & 1:
-                alive = alive & ~stretch_turns(States(held[i - (i & ~(i + 1)) : i + 1]).momentum)
-            if far or i & 1:
+                alive = alive & ~stretch_turns(
+                    States(trajectory[i - (i & ~(i + 1)) : i + 1]).momentum
+                )
+            if has_diverged or i & 1:
                 rows = alive.nonzero().flatten()
                 if rows.shape[0] == 0:
                     break
         error = torch.stack(errors)  # [n, A], fewer where none is alive
         rates += acceptance(error).sum(0)
         if size == 1:  # there is no choice
-            chosen = last
+            proposal = last
             log_weight = -errors[0]
         else:
-            which, log_weight = choices(-error, log_weight, u[begin : begin + len(errors)])
-            picked = held.flatten(0, 1).index_select(
-                0, torch.add(every, which.clamp(min=0), alpha=A)
+            indices, log_weight = choices(-error, log_weight, u[begin : begin + len(errors)])
+            picked = trajectory.flatten(0, 1).index_select(
+                0, torch.add(every, indices.clamp(min=0), alpha=A)
             )
-            chosen = (
-                picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
+            proposal = (
+                picked if begin == 0 else torch.where((indices >= 0).unsqueeze(1), picked, proposal)
             )
-        momenta = States(held).momentum  # [n, A, 2, P]
+        momenta = States(trajectory).momentum  # [n, A, 2, P]
         stretch = Stretch(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
         if size > BLOCK:  # only the ends are kept
             stretch = replace(stretch, first=stretch.first.clone(), last=stretch.last.clone())
@@ -217,7 +219,7 @@ def subtree(
             break
     assert log_weight is not None
     return Subtree(
-        waiting[0], last, log_weight, chosen, rates, n_steps + together, diverging, alive
+        waiting[0], last, log_weight, proposal, rates, n_steps + together, diverging, alive
     )
 
 
@@ -237,11 +239,11 @@ def no_u_turn(
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
     like = z.value
     C = len(z.theta)
-    drawn = like.new_empty(C, 4 * z.theta.shape[1] + 2)
+    sample = like.new_empty(C, 4 * z.theta.shape[1] + 2)
     rho = z.r
-    energy = States.of(z, mass, drawn)
+    energy = States.of(z, mass, sample)
     # [2C, 4P + 2], backwards, forwards: backwards is forwards with r flipped
-    edges = torch.cat([drawn, drawn])
+    edges = torch.cat([sample, sample])
     States(edges[:C]).momentum.neg_()
     log_weight = torch.zeros_like(like)
     rates = torch.zeros_like(like)
@@ -257,28 +259,28 @@ def no_u_turn(
         time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
         side = torch.add(rows, forwards, alpha=C)  # of ``edges``
         near = edges.index_select(0, side)
-        far = States(edges).momentum.index_select(0, torch.add(rows, ~forwards, alpha=C))
+        far_momenta = States(edges).momentum.index_select(0, torch.add(rows, ~forwards, alpha=C))
         new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
         old_rho = time * rows_of(rho, rows)
         old_weight = rows_of(log_weight, rows)
-        going = new.valid & ~merged_turns(
-            Stretch(-far, States(near).momentum, old_rho), new.stretch
+        is_running = new.valid & ~merged_turns(
+            Stretch(-far_momenta, States(near).momentum, old_rho), new.stretch
         )
         take = new.valid & (accept < (new.log_weight - old_weight).exp())
-        drawn = with_rows(
-            drawn, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(drawn, rows))
+        sample = with_rows(
+            sample, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(sample, rows))
         )
         add_rows(rates, rows, new.rates)
         add_rows(n_steps, rows, new.n_steps)
         add_rows(depth, rows, new.valid)
         diverging = with_rows(diverging, rows, new.diverging)
-        on = going.nonzero().flatten()
+        on = is_running.nonzero().flatten()
         if on.shape[0] == 0:
             break
         rho = with_rows(rho, rows, time * (old_rho + new.stretch.rho))
         log_weight = with_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
         edges.index_copy_(0, side, new.last)
         rows = rows_of(rows, on)
-    z = States(drawn).phase()
+    z = States(sample).phase()
     z = Phase(z.theta.contiguous(), z.r.contiguous(), z.value.contiguous(), z.gradient.contiguous())
-    return Draw(z, drawn[:, -1].contiguous(), rates / n_steps, diverging, n_steps, depth)
+    return Draw(z, sample[:, -1].contiguous(), rates / n_steps, diverging, n_steps, depth)

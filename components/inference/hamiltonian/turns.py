@@ -42,32 +42,32 @@ def checks_of(n: int) -> tuple[Check, ...]:
     with the nearest state of the other (Stan's checks), its sum with the velocities at both
     ends.
     """
-    asked: dict[Check, None] = {}  # two states are their halves: asked once
+    checks: dict[Check, None] = {}  # two states are their halves: asked once
     for size in (2**k for k in range(1, n.bit_length())):
         a = n - size
         m = n - size // 2
         b = n - 1
         for start, stop in ((a, b), (a, m), (m - 1, b)):
             inside = tuple(range(start, stop + 1))
-            asked |= {(inside, start): None, (inside, stop): None}
-    return tuple(asked)
+            checks |= {(inside, start): None, (inside, stop): None}
+    return tuple(checks)
 
 
 @cache
 def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes the checks."""
-    found = [
+    coefficients = [
         [[float(k in momenta and end == v) for momenta, v in checks] for end in range(n)]
         for k in range(n)
     ]
-    return torch.tensor(found, dtype=dtype, device=device).flatten(0, 1)
+    return torch.tensor(coefficients, dtype=dtype, device=device).flatten(0, 1)
 
 
 def has_turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
     """True if any check fails; momenta and velocities [A, n, P] -> [A]."""
     gram = torch.bmm(r, velocity.transpose(1, 2))  # [A, n, n]
-    asked = gram.flatten(1) @ summing(gram.shape[1], checks, gram.dtype, gram.device)
-    return (asked <= 0).any(1)
+    products = gram.flatten(1) @ summing(gram.shape[1], checks, gram.dtype, gram.device)
+    return (products <= 0).any(1)
 
 
 def stretch_turns(momenta: Tensor) -> Tensor:

@@ -129,20 +129,20 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
     ) -> tuple[dict[str, Tensor], Contrast]:
         """Objective and its parts for given noise, β and power (a tensor: above 0); T is fixed."""
         theta, log_likelihood = self.sample(q, batch, noise)
-        found = contrast(theta)
-        ratio = 0.0 if T is None else T(found.z_scores).mean()
+        comparison = contrast(theta)
+        ratio = 0.0 if T is None else T(comparison.z_scores).mean()
         fit = batch.scale * log_power_mean(log_likelihood, power).sum()
-        divergence = kl(found, q.network.prior_std, ratio)
+        divergence = kl(comparison, q.network.prior_std, ratio)
         objective = fit - beta * divergence + q.network.hyperprior()
-        return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, found
+        return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, comparison
 
     def step(
         self, state: AdversarialState, batch: Batch, rng: Rng
     ) -> tuple[AdversarialState, Info]:
-        terms, found = self.objective(state, batch, rng.noise)
+        terms, comparison = self.objective(state, batch, rng.noise)
         info = climb_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
-            ours = found.z_scores.detach()
+            ours = comparison.z_scores.detach()
             noise = torch.randn(
                 ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device
             )

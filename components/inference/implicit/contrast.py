@@ -64,5 +64,7 @@ def kl(found: Contrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
 def discrimination(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
     """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two apart."""
     # one pass for both
-    told, taken = discriminator(torch.cat([ours, noise])).split([len(ours), len(noise)])
-    return F.softplus(-told).mean() + F.softplus(taken).mean()
+    ours_logits, noise_logits = discriminator(torch.cat([ours, noise])).split(
+        [len(ours), len(noise)]
+    )
+    return F.softplus(-ours_logits).mean() + F.softplus(noise_logits).mean()

@@ -62,10 +62,10 @@ class AdversarialSideBySide(
         V = self.n_variants
         each = enumerate(zip(model, problem.splits, strict=True))
         # copied when they are stacked
-        alone = [state for r, of in each for state in [one.init(*of, rng.of(r))] * V]
-        q = Stacked([state.q for state in alone])
+        states = [state for r, inputs in each for state in [one.init(*inputs, rng.of(r))] * V]
+        q = Stacked([state.q for state in states])
         optimizer = Adam(q.trainable_parameters(), one.lr)
-        judges = [state.discriminator for state in alone if state.discriminator is not None]
+        judges = [state.discriminator for state in states if state.discriminator is not None]
         if not judges:
             return SideBySideState(q, optimizer, None, None)
         T = Stacked(judges)
@@ -111,20 +111,20 @@ class AdversarialSideBySide(
                 return value
 
             def score_draws(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
-                shown = Batch(x, y, mask, batch.scale)
+                sub_batch = Batch(x, y, mask, batch.scale)
                 judge = T if discriminator is not None else None
-                terms, contrast = one.terms(q, judge, shown, noise, beta, power)
+                terms, contrast = one.terms(q, judge, sub_batch, noise, beta, power)
                 return terms, contrast.z_scores
 
             return q.read(values, score_draws)
 
         still = {} if discriminator is None else discriminator.parameters_by_name(still=True)
-        found: tuple[dict[str, Tensor], Tensor]
+        result: tuple[dict[str, Tensor], Tensor]
         rows = (self.lanes(batch.x), self.lanes(batch.y), self.lanes(batch.mask))
         power, of_each = (self.powers(batch.x), 0) if one.powers else (one.power, None)
         mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
-        found = mapped(q.parameters_by_name(), still, *rows, noise, power)
-        return found
+        result = mapped(q.parameters_by_name(), still, *rows, noise, power)
+        return result
 
     def step(
         self, state: SideBySideState, batch: Batches, rng: Rng
@@ -164,21 +164,22 @@ class AdversarialSideBySide(
         }
         return {
             f"{name}/{v}": value
-            for name, of in each.items()
-            for v, value in zip(names, of, strict=True)
+            for name, parts in each.items()
+            for v, value in zip(names, parts, strict=True)
         }
 
     def posterior(self, state: SideBySideState) -> tuple[MeanFieldPosterior | Variants, ...]:
         each = [
-            MeanFieldPosterior(frozen(state.q.module(at)), self.one.n_predict)
-            for at in range(len(state.q.values[0]))
+            MeanFieldPosterior(frozen(state.q.module(index)), self.one.n_predict)
+            for index in range(len(state.q.values[0]))
         ]
         names = self.variants()
         if not names:
             return tuple(each)
         starts = range(0, len(each), len(names))
         return tuple(
-            Variants(dict(zip(names, each[at : at + len(names)], strict=True))) for at in starts
+            Variants(dict(zip(names, each[index : index + len(names)], strict=True)))
+            for index in starts
         )
 
 

@@ -64,14 +64,14 @@ class Stacked(nn.Module, Generic[N]):
 
     def read(self, values: dict[str, Tensor], f: Callable[[N], F]) -> F:
         """f of one module that has these parameters."""
-        found: F = torch.func.functional_call(self._one[0], values, (f,))
-        return found
+        result: F = torch.func.functional_call(self._one[0], values, (f,))
+        return result
 
     def module(self, r: int) -> N:
         """A copy of the module of a replicate."""
-        alone = copy.deepcopy(self._one[0])
-        alone.load_state_dict(
-            alone.state_dict()
+        replica = copy.deepcopy(self._one[0])
+        replica.load_state_dict(
+            replica.state_dict()
             | {name: p[r] for name, p in self.parameters_by_name(still=True).items()}
         )
-        return alone.one
+        return replica.one

@@ -116,8 +116,10 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
         return [next(of_guide) if g is None else g for g in of_model], info
 
     def step(self, state: FittingByDraws, batch: RowBatch, rng: Rng) -> tuple[FittingByDraws, Info]:
-        found, info = self.gradient(state.module, batch, state.eps, rng.noise)
-        norm = climb(state.module.parameters(), found, batch.scale * batch.n_rows, state.optimizer)
+        gradients, info = self.gradient(state.module, batch, state.eps, rng.noise)
+        norm = climb(
+            state.module.parameters(), gradients, batch.scale * batch.n_rows, state.optimizer
+        )
         if not torch.isfinite(norm):
             raise NumericalTrouble(
                 "the model has left the finite numbers", "lower inference.lr or inference.step_size"

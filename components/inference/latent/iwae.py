@@ -87,8 +87,8 @@ class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLa
         K = self.n_samples
         parameters = list(state.module.parameters())
         log_w, objective = weighed(state.module, batch, K, self.gradient, rng.noise)
-        found = torch.autograd.grad(batch.scale * objective, parameters, allow_unused=True)
-        norm = climb(parameters, found, batch.scale * batch.n_rows, state.optimizer)
+        gradients = torch.autograd.grad(batch.scale * objective, parameters, allow_unused=True)
+        norm = climb(parameters, gradients, batch.scale * batch.n_rows, state.optimizer)
         with torch.no_grad():
             bound = batch.scale * (log_w.logsumexp(0) - math.log(K)).sum()
             elbo = batch.scale * log_w.mean(0).sum()

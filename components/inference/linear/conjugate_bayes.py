@@ -104,13 +104,13 @@ class ConjugatePosterior:
             action = loss.act(belief)
             costs = loss.expected_loss(action, belief)
             for j, parameter in enumerate(self.draws.names):
-                ends = [float(v) for v in action[..., j].flatten()]
+                bounds = [float(v) for v in action[..., j].flatten()]
                 rows.append(
                     {
                         "about": parameter,
                         "loss": name,
-                        "action": ends[0],
-                        "to": ends[1] if len(ends) == 2 else None,
+                        "action": bounds[0],
+                        "to": bounds[1] if len(bounds) == 2 else None,
                         "expected_loss": float(costs[j]),
                     }
                 )
@@ -246,21 +246,25 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
 
     def _sample(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
         """Independent draws of θ from the posterior, [draws, P]."""
-        known = model.coefficients(batch)
+        beta_posterior = model.coefficients(batch)
         z = torch.randn(
             self.draws,
-            len(known.m),
+            len(beta_posterior.m),
             generator=rng.noise,
-            dtype=known.m.dtype,
+            dtype=beta_posterior.m.dtype,
             device=rng.noise.device,
         )
-        unit = torch.linalg.solve_triangular(known.L.T, z.to(known.m).T, upper=True).T  # N(0, Λ⁻¹)
+        unit = torch.linalg.solve_triangular(
+            beta_posterior.L.T, z.to(beta_posterior.m).T, upper=True
+        ).T  # N(0, Λ⁻¹)
         if not isinstance(model.noise, tuple):
-            return known.m + model.noise**0.5 * unit
-        a, b = known.noise_posterior(*model.noise)
-        shape = torch.full((self.draws, 1), a, dtype=known.m.dtype, device=rng.noise.device)
-        noise = b / torch._standard_gamma(shape, generator=rng.noise).to(known.m)
-        return torch.cat([known.m + noise.sqrt() * unit, noise.log()], 1)
+            return beta_posterior.m + model.noise**0.5 * unit
+        a, b = beta_posterior.noise_posterior(*model.noise)
+        shape = torch.full(
+            (self.draws, 1), a, dtype=beta_posterior.m.dtype, device=rng.noise.device
+        )
+        noise = b / torch._standard_gamma(shape, generator=rng.noise).to(beta_posterior.m)
+        return torch.cat([beta_posterior.m + noise.sqrt() * unit, noise.log()], 1)
 
     def posterior(self, state: ConjugateState) -> ConjugatePosterior:
         data = state.data
@@ -268,14 +272,14 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         X = data.X
         y = data.y
         penalty = model.penalty
-        known = coefficients(X, y, penalty)
+        beta_posterior = coefficients(X, y, penalty)
         theta = (
             state.draws.rows.flatten(0, 1)[None].to(X)
             if len(state.draws)
-            else known.m.new_zeros(1, 0, len(model.names))
+            else beta_posterior.m.new_zeros(1, 0, len(model.names))
         )
         noise = (
-            known.noise_posterior(*model.noise)
+            beta_posterior.noise_posterior(*model.noise)
             if isinstance(model.noise, tuple)
             else float(model.noise)
         )
@@ -298,7 +302,7 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         return ConjugatePosterior(
             data,
             Draws(theta, theta[:, :1].squeeze(1), list(model.names), model),
-            known,
+            beta_posterior,
             noise if isinstance(noise, float) else (noise[0], float(noise[1])),
             self.level,
             self.losses(),

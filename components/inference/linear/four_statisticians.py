@@ -77,7 +77,7 @@ class FourAnalyses:
 
         data = self.fisher.data
         fit = self.fisher.fit
-        known = self.savage.known_coefficients
+        beta_posterior = self.savage.known_coefficients
         half = 0.5 + 0.5 * self.fisher.level
         width = (
             stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
@@ -87,14 +87,14 @@ class FourAnalyses:
         width = (
             stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])
         )
-        credible = float(width) * (self.savage.scale * known.covariance.diagonal()).sqrt()
+        credible = float(width) * (self.savage.scale * beta_posterior.covariance.diagonal()).sqrt()
         columns = {
             "coefficient": data.names,
             **({"true": data.beta.tolist()} if data.is_simulated else {}),
             "maximum_likelihood": fit.beta.tolist(),
             "confidence_half_width": confidence.tolist(),
             "least_integrated_risk": self.wald.chosen.tolist(),
-            "posterior_mean": known.m.tolist(),
+            "posterior_mean": beta_posterior.m.tolist(),
             "credible_half_width": credible.tolist(),
             "ridge": self.hoerl_kennard.estimate(
                 self.hoerl_kennard.selected[self.hoerl_kennard.choice]
@@ -189,8 +189,8 @@ class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
 
     def _part(self, kind: type[A]) -> A:
         """One of the analyses, with the keys of this one that it knows."""
-        own = self.model_dump(exclude={"name"})
-        return kind(name=self.name, **{k: v for k, v in own.items() if k in kind.model_fields})
+        settings = self.model_dump(exclude={"name"})
+        return kind(name=self.name, **{k: v for k, v in settings.items() if k in kind.model_fields})
 
     @property
     def _parts(self) -> tuple[MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath]:

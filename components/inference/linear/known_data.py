@@ -49,15 +49,15 @@ class LinearData:
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
     """The training rows as a linear model sees them."""
     X, y = select_labelled(problem.train, model.intercept)
-    known = None if isinstance(model.noise, tuple) else float(model.noise)
+    known_noise = None if isinstance(model.noise, tuple) else float(model.noise)
     names = list(model.names)[: X.shape[1]]
     if problem.truth:
         zero = X.new_zeros(int(model.intercept))
         beta = torch.cat([zero, problem.truth["beta"]])
         noise = float(problem.truth["noise"])
-        return LinearData(X, y, names, known, beta, noise, True)
-    fit = least_squares(X, y, known)
-    return LinearData(X, y, names, known, fit.beta, float(fit.noise), False)
+        return LinearData(X, y, names, known_noise, beta, noise, True)
+    fit = least_squares(X, y, known_noise)
+    return LinearData(X, y, names, known_noise, fit.beta, float(fit.noise), False)
 
 
 def plug_in(

@@ -110,11 +110,11 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
         data = state.data
         repeated = data.sample_datasets(self.simulations, rng.noise)
         distance = repeated.distance(data.beta)  # [R]
-        held = torch.stack(
+        n_covered = torch.stack(
             [(distance <= repeated.radius(level)).sum() for level in self.levels]
         ).cpu()
         n = state.n + self.simulations
-        inside = state.inside + held
+        inside = state.inside + n_covered
         cloud = torch.cat([state.cloud, repeated.beta])[:SHOWN]
         info = {"coverage": float(inside[self.levels.index(self.level)]) / n}
         return replace(state, n=n, inside=inside, cloud=cloud), info

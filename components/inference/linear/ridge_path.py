@@ -166,24 +166,24 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
         penalties = (unit * 10**exponents).to(X)
         identity = torch.eye(len(columns)).to(X)
         noise = data.noise
-        found: dict[str, list[Tensor]] = {
+        curves: dict[str, list[Tensor]] = {
             name: [] for name in ("df", "gcv", "loo", "evidence", "variance", "bias")
         }
         for penalty in penalties:
-            own = penalty * columns
-            known = coefficients(X, y, own)
-            residual = y - X @ known.m
-            leverage = (X @ known.covariance * X).sum(1)  # diagonal of X(XᵀX + λ)⁻¹Xᵀ
-            variance, bias = ridge_risk(fit.gram, data.beta, noise, own, identity)
+            penalty_vector = penalty * columns
+            ridge_fit = coefficients(X, y, penalty_vector)
+            residual = y - X @ ridge_fit.m
+            leverage = (X @ ridge_fit.covariance * X).sum(1)  # diagonal of X(XᵀX + λ)⁻¹Xᵀ
+            variance, bias = ridge_risk(fit.gram, data.beta, noise, penalty_vector, identity)
             # proper in every column
             prior = coefficients(X, y, torch.where(columns > 0, penalty, model.penalty))
-            found["df"].append(X.new_tensor(effective_parameters(X, own)))
-            found["gcv"].append(X.new_tensor(generalised_cross_validation(X, y, own)))
-            found["loo"].append((residual / (1 - leverage)).square().mean())  # PRESS/N
-            found["evidence"].append(prior.log_evidence_under(model.noise))
-            found["variance"].append(variance)
-            found["bias"].append(bias)
-        rows = {name: torch.stack(values) for name, values in found.items()}
+            curves["df"].append(X.new_tensor(effective_parameters(X, penalty_vector)))
+            curves["gcv"].append(X.new_tensor(generalised_cross_validation(X, y, penalty_vector)))
+            curves["loo"].append((residual / (1 - leverage)).square().mean())  # PRESS/N
+            curves["evidence"].append(prior.log_evidence_under(model.noise))
+            curves["variance"].append(variance)
+            curves["bias"].append(bias)
+        rows = {name: torch.stack(values) for name, values in curves.items()}
         return RidgeEstimates(
             data,
             model,

@@ -40,14 +40,14 @@ def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor, free: int = 0) -> T
     ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975) and leaves the first ``free``
     coefficients, an intercept, out of it; ``bayes`` is the posterior mean under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of
     squared loss."""
-    own = hkb_penalty(fit, free)  # [R]
+    hkb_penalties = hkb_penalty(fit, free)  # [R]
     if free:
         columns = penalty.new_ones(fit.dim)
         columns[:free] = 0
-        shrunk = ridge(fit, own.unsqueeze(-1) * columns)
+        shrunk = ridge(fit, hkb_penalties.unsqueeze(-1) * columns)
     else:  # one decomposition serves all data sets
         g, V = torch.linalg.eigh(fit.gram)
-        shrunk = (fit.beta @ V) * (g / (g + own.unsqueeze(-1))) @ V.T
+        shrunk = (fit.beta @ V) * (g / (g + hkb_penalties.unsqueeze(-1))) @ V.T
     rules = [
         fit.beta,
         james_stein(fit, Q, False),
@@ -216,7 +216,7 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         )
         fit = data.fit
         Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
-        chosen = estimates(fit, Q, state.model.penalty, int(state.model.intercept))[
+        estimate = estimates(fit, Q, state.model.penalty, int(state.model.intercept))[
             int(bayes.argmin())
         ]
         return Risks(
@@ -231,5 +231,5 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
             gain_error,
             bayes,
             bayes_error,
-            chosen,
+            estimate,
         )

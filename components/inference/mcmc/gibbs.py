@@ -81,12 +81,12 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
             for picks in torch.randint(
                 B, (B, len(theta)), generator=rng.noise, device=theta.device
             ):
-                drawn = theta
+                theta_next = theta
                 # each chain takes its own block's draw and leaves the others'
                 for b in picks.unique().tolist():
                     new = model.draw_block(model.blocks[b], theta, batch, rng.noise)
-                    drawn = torch.where((picks == b)[:, None], new, drawn)
-                theta = drawn
+                    theta_next = torch.where((picks == b)[:, None], new, theta_next)
+                theta = theta_next
         lp = log_joint(model, theta, batch)
         state = advance(
             state,

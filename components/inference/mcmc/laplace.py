@@ -73,8 +73,8 @@ def laplace(model: LogJoint, starts: Tensor, batch: Seen) -> tuple[Tensor, Tenso
     Raises Misfit where the log joint has no maximum with curvature in every direction.
 
     Source: Bishop (2006), section 4.4."""
-    found = [mode(model, theta, batch) for theta in starts]
-    theta, _, hessian = max(found, key=lambda m: float(m[1]))
+    modes = [mode(model, theta, batch) for theta in starts]
+    theta, _, hessian = max(modes, key=lambda m: float(m[1]))
     scale, scaled = balance(-hessian)
     R, info = torch.linalg.cholesky_ex(scaled)
     if info.any() or not (R.diagonal().square() > FLAT).all():

@@ -25,15 +25,15 @@ def metropolis_hastings(
     ratio = torch.where(proposed == -torch.inf, -torch.inf, proposed - value + correction)
     wrong = torch.isnan(ratio) | (proposed == torch.inf)
     if wrong.any():
-        lost = wrong.nonzero().flatten().tolist()
-        at = float(proposed[lost[0]])
-        what = (
+        chains = wrong.nonzero().flatten().tolist()
+        density = float(proposed[chains[0]])
+        subject = (
             "the gradient of the log density"
-            if torch.isfinite(proposed[lost[0]])
-            else f"the log density ({at:g})"
+            if torch.isfinite(proposed[chains[0]])
+            else f"the log density ({density:g})"
         )
         raise NumericalTrouble(
-            f"{what} is not a number where chains {lost} propose to go at step {t}",
+            f"{subject} is not a number where chains {chains} propose to go at step {t}",
             "lower inference.step_size, or mend the density of the model",
         )
     alpha = ratio.clamp(max=0).exp()

@@ -139,13 +139,13 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
     near = shared * ((nu + P) / (nu + square) if math.isfinite(nu) else 1.0)  # w̄ ρ u [n, D]
     centres = (near.T @ theta) / near.sum(0).unsqueeze(1)
     gaps = theta.unsqueeze(0) - centres.unsqueeze(1)  # [D, n, P]
-    own = (gaps.mT * near.T.unsqueeze(1)) @ gaps / alpha[:, None, None]  # [D, P, P]
+    covariances = (gaps.mT * near.T.unsqueeze(1)) @ gaps / alpha[:, None, None]  # [D, P, P]
     centred = theta - weights @ theta
     pooled = (centred.T * weights) @ centred
     few = P / (P + 1 / weights.square().sum())
     pooled = (1 - few) * pooled + few * anchor
     few = (P / (P + alpha.square() / shared.square().sum(0)))[:, None, None]
-    factors, info = torch.linalg.cholesky_ex((1 - few) * own + few * pooled)
+    factors, info = torch.linalg.cholesky_ex((1 - few) * covariances + few * pooled)
     if info.any():
         raise NumericalTrouble(
             "a component of the proposal has a covariance without Cholesky factor",

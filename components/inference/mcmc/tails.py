@@ -60,9 +60,9 @@ def tail_growth(fit: TMixture, model: LogJoint, batch: Seen) -> float:
         rarer = torch.where(moves, beyond, rarer)
         if not bool((rarer < RARER).any()):
             break
-    far = centre + factor.unsqueeze(1) * (theta - centre)
+    far_points = centre + factor.unsqueeze(1) * (theta - centre)
     near_weight = log_joint(model, theta, batch) - start
-    far_weight = log_joint(model, far, batch) - fit.log_prob(far)
+    far_weight = log_joint(model, far_points, batch) - fit.log_prob(far_points)
     k = (far_weight - near_weight) / rarer
     k = k[~k.isnan() & (rarer > 0)]
     return float(k.quantile(SHARE, interpolation="lower")) if len(k) else math.nan

@@ -179,12 +179,12 @@ class ParticleMCMC(
 
     def posterior(self, state: ParticleChains) -> SampledSeries:
         like = state.theta
-        kept = len(state.kept)
+        n_kept = len(state.kept)
         # [R·C, N, P]
-        theta = state.kept.stack_rows(1).to(like.device) if kept else like.unsqueeze(1)[:, :0]
+        theta = state.kept.stack_rows(1).to(like.device) if n_kept else like.unsqueeze(1)[:, :0]
         states = (
             state.kept_states.stack_rows(1).to(like.device)
-            if kept
+            if n_kept
             else state.states.unsqueeze(1)[:, :0]
         )
         stats = {name: rows.stack_rows(1).to(like.device) for name, rows in state.stats.items()}
@@ -196,6 +196,6 @@ class ParticleMCMC(
 
 def _of(model: Parameterised, theta: Tensor) -> TransitionDensity:
     """The transition density of the models of K parameter sets."""
-    found = model.at(theta)
-    assert isinstance(found, TransitionDensity)  # it is among what the method needs
-    return found
+    density = model.at(theta)
+    assert isinstance(density, TransitionDensity)  # it is among what the method needs
+    return density

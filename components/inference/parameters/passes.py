@@ -21,9 +21,15 @@ from components.problems.sequence import Sequence
 
 def repeat_observations(problem: Sequence, times: int) -> Sequence:
     """The observations of each replicate so many times, [R·C, T, dy]: all that a filter needs, and no truth."""
-    seen = problem.observations.repeat_interleave(times, 0)
+    observations = problem.observations.repeat_interleave(times, 0)
     return replace(
-        problem, observations=seen, states=None, means=None, clean=None, system=None, figures=[]
+        problem,
+        observations=observations,
+        states=None,
+        means=None,
+        clean=None,
+        system=None,
+        figures=[],
     )
 
 
@@ -61,6 +67,6 @@ def trajectories(
             log_w = log_w + model.log_transition(path[-1].unsqueeze(1).expand_as(x), x, t + 1)
         u = torch.rand(log_w.shape, generator=generator, device=x.device, dtype=torch.float64)
         # Gumbel's maximum has the probabilities
-        chosen = (log_w.double() - (-u.log()).log()).argmax(1)
-        path.append(x[torch.arange(len(x), device=x.device), chosen])  # [K, dx]
+        indices = (log_w.double() - (-u.log()).log()).argmax(1)
+        path.append(x[torch.arange(len(x), device=x.device), indices])  # [K, dx]
     return torch.stack(path[::-1], 1)

@@ -113,10 +113,10 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         m = self.sets
         y = batch.y.repeat_interleave(m, 0)
         missing = batch.missing
-        seen = batch._replace(
+        tiled_batch = batch._replace(
             y=y, missing=None if missing is None else missing.repeat_interleave(m)
         )
-        now, _ = self._with(state.particles).step(_filter_of(state), seen, rng)
+        now, _ = self._with(state.particles).step(_filter_of(state), tiled_batch, rng)
         increment = now.filtered.log_normaliser
         row = now.filtered
         predicted = _mixed(state.log_w, row.predicted.rows[-1])
@@ -182,12 +182,12 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         theta = state.theta[rows]  # [K, M], [K, M, P]
         off = theta - (w.unsqueeze(1) @ theta)
         L = factor((w.unsqueeze(2) * off).mT @ off, self.regularisation)  # of Cov_W(θ)  # [K, P, P]
-        kept = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
-        theta = state.theta[kept]
-        log_z = state.log_z[kept]
-        ess = state.ess[kept]
-        x = state.x[kept]
-        log_wx = state.log_wx[kept]
+        parents = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
+        theta = state.theta[parents]
+        log_z = state.log_z[parents]
+        ess = state.ess[parents]
+        x = state.x[parents]
+        log_wx = state.log_wx[parents]
         shares = []
         for _ in range(self.moves):
             z = torch.randn(
@@ -209,14 +209,14 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             ess = torch.where(accept, least_ess(new).to(ess), ess)
             x = torch.where(accept[:, None, None], new.particles, x)
             log_wx = torch.where(accept[:, None], new.log_w, log_wx)
-        there = rows.flatten()
+        indices = rows.flatten()
         moved = replace(
             state,
-            theta=state.theta.index_copy(0, there, theta),
-            log_z=state.log_z.index_copy(0, there, log_z),
-            ess=state.ess.index_copy(0, there, ess),
-            x=state.x.index_copy(0, there, x),
-            log_wx=state.log_wx.index_copy(0, there, log_wx),
+            theta=state.theta.index_copy(0, indices, theta),
+            log_z=state.log_z.index_copy(0, indices, log_z),
+            ess=state.ess.index_copy(0, indices, ess),
+            x=state.x.index_copy(0, indices, x),
+            log_wx=state.log_wx.index_copy(0, indices, log_wx),
             log_w=state.log_w.index_fill(0, replicates, -math.log(m)),
         )
         return moved, torch.stack(shares).mean()
@@ -278,6 +278,6 @@ def _summaries(state: Nested, means: Tensor, variances: Tensor, rng: Rng) -> dic
     r = len(state.log_w)
     w = (state.log_w.flatten().unsqueeze(1) + state.log_wx).exp().view(r, -1)  # [R, M·N]
     # [R, M·N, dx]
-    drawn = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))
-    lower, upper = quantiles(drawn, (0.05, 0.95))
+    particles = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))
+    lower, upper = quantiles(particles, (0.05, 0.95))
     return {"mean": mean, "variance": variance, "lower": lower, "upper": upper}

@@ -116,9 +116,9 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         }
 
     def posterior(self, state: CrpState) -> PartitionDraws:
-        none = not len(state.kept)  # before the first is kept: where the chains are
-        z = state.z[:, None] if none else state.kept.stack_rows(1).long()
-        log_joint = state.log_joint[:, None] if none else state.kept_log_joint.stack_rows(1)
+        is_empty = not len(state.kept)  # before the first is kept: where the chains are
+        z = state.z[:, None] if is_empty else state.kept.stack_rows(1).long()
+        log_joint = state.log_joint[:, None] if is_empty else state.kept_log_joint.stack_rows(1)
         accepted = state.accepted / max(state.n, 1) if self.split_merge else float("nan")
         model = state.model
         return PartitionDraws(

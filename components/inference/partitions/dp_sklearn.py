@@ -111,8 +111,8 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
             "means": mixture.means_,
             "roots": mixture.precisions_cholesky_,
         }
-        found = {name: torch.from_numpy(value).to(batch.x) for name, value in parts.items()}
-        return replace(state, found=found), {
+        parameters = {name: torch.from_numpy(value).to(batch.x) for name, value in parts.items()}
+        return replace(state, found=parameters), {
             "cycles": mixture.n_iter_,
             "converged": float(mixture.converged_),
         }

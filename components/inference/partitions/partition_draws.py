@@ -117,13 +117,13 @@ class PartitionDraws:
             }
         if not np.isnan(self.accepted):
             out["acceptance"] = self.accepted
-        told = self.summaries.draws
-        if told.shape[1] >= diagnostics.FEWEST_DRAWS:
-            each = {"ess": diagnostics.bulk_ess(told), "ess_tail": diagnostics.tail_ess(told)}
-            if len(told) > 1:
-                each["rhat"] = diagnostics.split_rhat(told)
+        draws = self.summaries.draws
+        if draws.shape[1] >= diagnostics.FEWEST_DRAWS:
+            each = {"ess": diagnostics.bulk_ess(draws), "ess_tail": diagnostics.tail_ess(draws)}
+            if len(draws) > 1:
+                each["rhat"] = diagnostics.split_rhat(draws)
             for name, values in each.items():
-                rests = diagnostics.resting(told)  # a number of clusters that never changes
+                rests = diagnostics.resting(draws)  # a number of clusters that never changes
                 out[name] = float(diagnostics.worst_of(values, rests, largest=name == "rhat"))
         return out
 

@@ -70,16 +70,16 @@ class Refinement:
         S, _, D = z.shape
         entropy = begun.entropy - 0.5 * D if steps and self.entropy == "gaussian" else begun.entropy
         for _ in range(steps):
-            at = z if self.full else z.detach()
+            point = z if self.full else z.detach()
             if self.entropy == "jacobian":
-                delta, log_det = self._with_log_det(target, at, eta)
+                delta, log_det = self._with_log_det(target, point, eta)
                 entropy = entropy + log_det
             else:
                 delta = self.move.delta(
-                    lambda moved: self._field(target, moved), at, eta, generator
+                    lambda moved: self._field(target, moved), point, eta, generator
                 )
             if self.entropy == "joint":
-                entropy = entropy + self._transition_entropy(at, eta, D, S)
+                entropy = entropy + self._transition_entropy(point, eta, D, S)
             z = z + (delta if self.full else delta.detach())
         return z, entropy
 
@@ -117,10 +117,10 @@ class Refinement:
 
         With repulsion it is 1/S of the entropy of N(·, (2η/S) K ⊗ I).
         """
-        whole = 0.5 * D * (1 + math.log(4 * math.pi) + eta.log().mean())
+        entropy = 0.5 * D * (1 + math.log(4 * math.pi) + eta.log().mean())
         if self.move.name == "sgld":
-            return whole
+            return entropy
         K = interaction(z, self.move.bandwidth).K
         assert K is not None
         jitter = self.move.jitter * torch.eye(S, dtype=z.dtype, device=z.device)
-        return whole - 0.5 * D * math.log(S) + 0.5 * D / S * torch.linalg.slogdet(K + jitter)[1]
+        return entropy - 0.5 * D * math.log(S) + 0.5 * D / S * torch.linalg.slogdet(K + jitter)[1]

@@ -233,20 +233,20 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     def step(self, state: Refining, batch: RowBatch | None, rng: Rng) -> tuple[Refining, Info]:
         guide = state.module
         eta = state.sampler.eta
-        shown = batch
+        data = batch
         every = [*guide.parameters(), *state.sampler.parameters()]
-        if shown is None:  # a density: one row without data
-            shown = Rows(eta.new_zeros(1, 0), 1.0)
+        if data is None:  # a density: one row without data
+            data = Rows(eta.new_zeros(1, 0), 1.0)
         if self.refine_steps == 0 and isinstance(guide, Pathwise):  # variational inference
-            noise = guide.draw_noise(shown, self.n_samples, rng.noise)
-            found, info = whole_gradient(guide, shown, noise)
-            gradients = [*found, None]
+            noise = guide.draw_noise(data, self.n_samples, rng.noise)
+            guide_gradients, info = whole_gradient(guide, data, noise)
+            gradients = [*guide_gradients, None]
         else:
-            begun = state.begin(batch, self.n_samples, rng.noise)
+            start = state.begin(batch, self.n_samples, rng.noise)
             parameters = [p for p in every if p.requires_grad]
-            z, entropy = self._refinement(begun, eta, self.refine_steps, rng.noise)
-            joint = begun.weight * begun.target(z).mean(0).sum()
-            spread = begun.weight * entropy.expand(z.shape[:2]).mean(0).sum()
+            z, entropy = self._refinement(start, eta, self.refine_steps, rng.noise)
+            joint = start.weight * start.target(z).mean(0).sum()
+            spread = start.weight * entropy.expand(z.shape[:2]).mean(0).sum()
             value = joint + spread
             by_parameter = dict(
                 zip(
@@ -256,11 +256,11 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
                 )
             )
             gradients = [by_parameter.get(p) for p in every]
-            whole = isinstance(state, RefiningRows) or float(shown.scale) == 1
-            name = "elbo" if self._bounds(guide, self.refine_steps, whole) else "objective"
+            has_all_rows = isinstance(state, RefiningRows) or float(data.scale) == 1
+            name = "elbo" if self._bounds(guide, self.refine_steps, has_all_rows) else "objective"
             info = {name: value.detach(), "log_joint": joint.detach(), "entropy": spread.detach()}
             info["eta"] = eta.detach().mean()
-        norm = climb(every, gradients, shown.scale * shown.n_rows, state.optimizer)
+        norm = climb(every, gradients, data.scale * data.n_rows, state.optimizer)
         if not torch.isfinite(norm):
             raise NumericalTrouble(
                 "the guide has left the finite numbers",
@@ -287,14 +287,14 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         C, N, P = state.base.shape
         sets = state.base.reshape(-1, S, P).transpose(0, 1)  # [S, sets, P]
         generator = torch.Generator(state.base.device).manual_seed(state.seed)
-        found = []
+        samples = []
         values = []
         for noise in sets.split(max(1, CHUNK // S), 1):
-            begun = of_parameters(state.module, state.model, state.train, noise)
-            z, entropy = refinement(begun, eta, self._last, generator)
-            found.append(z)
-            values.append((begun.target(z) + entropy).flatten())
-        draws = torch.cat(found, 1).transpose(0, 1).reshape(C, N, P)
+            start = of_parameters(state.module, state.model, state.train, noise)
+            z, entropy = refinement(start, eta, self._last, generator)
+            samples.append(z)
+            values.append((start.target(z) + entropy).flatten())
+        draws = torch.cat(samples, 1).transpose(0, 1).reshape(C, N, P)
         objective = torch.cat(values).mean()
         if self._last == 0 and isinstance(state.module, GlobalGaussian) and state.train is not None:
             # with the KL that is known

@@ -104,17 +104,17 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
         n = INDEPENDENT_CHAINS * self.draws
         generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
         with torch.no_grad():
-            own = q.mean(q.mixing(n, generator))
-            theta = own + q.std * q.conditional(n, generator)
+            means = q.mean(q.mixing(n, generator))
+            theta = means + q.std * q.conditional(n, generator)
             others = q.mean(q.mixing(self.bound_samples, generator))
-            parts = zip(theta.split(CHUNK), own.split(CHUNK), strict=True)
+            parts = zip(theta.split(CHUNK), means.split(CHUNK), strict=True)
             bounds = [
                 log_joint(state.model, z, state.train) - q.log_surrogate(z, m, others)
                 for z, m in parts
             ]
         return RefinedPosterior(
             theta.unflatten(0, (INDEPENDENT_CHAINS, self.draws)),
-            own.detach().unflatten(0, (INDEPENDENT_CHAINS, self.draws))[:, 0],
+            means.detach().unflatten(0, (INDEPENDENT_CHAINS, self.draws))[:, 0],
             list(state.model.names),
             state.model,
             objective=float(torch.cat(bounds).mean()),

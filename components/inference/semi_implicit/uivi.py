@@ -84,8 +84,8 @@ class UIVI(SemiImplicitVI):
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> ReverseFitting:
-        begun = super().init(model, problem, rng)
-        return ReverseFitting(**vars(begun), step_size=self.step_size)
+        fitting = super().init(model, problem, rng)
+        return ReverseFitting(**vars(fitting), step_size=self.step_size)
 
     def step(
         self, state: SemiImplicitFitting, batch: Seen, rng: Rng
@@ -94,12 +94,14 @@ class UIVI(SemiImplicitVI):
         q = state.q
         model = state.model
         epsilon, mean, z = self.sample(q, rng.noise)
-        at = z.detach()
-        joint, slope = value_and_gradient(model, at, batch)  # [S], [S, P]
-        own, rate = self.own_slope(q, at, epsilon, state.step_size, rng.noise)
-        norm = self.ascend(state, (z * (slope - own)).sum(1).mean(), rows_of(batch))
+        z_fixed = z.detach()
+        joint, slope = value_and_gradient(model, z_fixed, batch)  # [S], [S, P]
+        q_slope, rate = self.own_slope(q, z_fixed, epsilon, state.step_size, rng.noise)
+        norm = self.ascend(state, (z * (slope - q_slope)).sum(1).mean(), rows_of(batch))
         with torch.no_grad():
-            bound = (joint - q.log_pairs(at, mean).logsumexp(1) + math.log(len(at))).mean()
+            bound = (
+                joint - q.log_pairs(z_fixed, mean).logsumexp(1) + math.log(len(z_fixed))
+            ).mean()
         info = {
             "elbo": bound,
             "log_joint": joint.mean(),

@@ -129,13 +129,13 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
             model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise
         )
         moved = states[-1]
-        begun = z.detach()
+        z_start = z.detach()
         log_q = q.log_density(moved)
         with torch.no_grad():
             worth = log_joint(model, moved, batch) - log_q  # w(z_0) = f(z_t) [S]
             control = worth.mean() if state.control is None else state.control
         # its value is nothing, its gradient that of E_{q^(t)}[f]
-        improved = ((worth - control) * q.log_density(begun) - log_q).mean()
+        improved = ((worth - control) * q.log_density(z_start) - log_q).mean()
         parameters = list(q.parameters())
         norm = climb(
             parameters,

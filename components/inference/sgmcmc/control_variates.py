@@ -38,16 +38,16 @@ def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor
 
 def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tensor:
     """Point that L-BFGS reaches from θ [1, P] on the full log joint; the start if it diverges."""
-    at = theta.detach().clone()
-    optimizer = torch.optim.LBFGS([at], max_iter=iterations, line_search_fn="strong_wolfe")
+    point = theta.detach().clone()
+    optimizer = torch.optim.LBFGS([point], max_iter=iterations, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
-        value, gradient = whole_gradient(model, at, train)
-        at.grad = -gradient / len(train.x)
+        value, gradient = whole_gradient(model, point, train)
+        point.grad = -gradient / len(train.x)
         return -value.sum() / len(train.x)
 
     optimizer.step(loss)  # type: ignore[arg-type]  # a closure that returns a tensor is what L-BFGS asks for
-    return at.detach() if torch.isfinite(at).all() else theta
+    return point.detach() if torch.isfinite(point).all() else theta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +119,6 @@ class GradientEstimates(BaseModel):
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
         value, gradient = value_and_gradient(model, theta, batch)
         if at is not None:
-            there = gradient_alone(model, at.reference, batch)  # [K, P] or [1, P]
-            gradient = at.slope + gradient - there
+            reference_grad = gradient_alone(model, at.reference, batch)  # [K, P] or [1, P]
+            gradient = at.slope + gradient - reference_grad
         return value, gradient

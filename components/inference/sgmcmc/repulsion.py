@@ -127,8 +127,8 @@ class Interaction:
             factor, used = _factor(self.K, jitter)
             # each replicate what it needs itself: they stay independent
             if used > jitter and self.replicates > 1:
-                alone = [_factor(K, jitter) for K in self.K]
-                factor = torch.stack([L for L, _ in alone])
+                factors = [_factor(K, jitter) for K in self.K]
+                factor = torch.stack([L for L, _ in factors])
             xi = (factor @ self._by_replicate(xi)).reshape(theta.shape)
         return xi / self.L**0.5, used
 

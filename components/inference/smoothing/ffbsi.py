@@ -41,15 +41,15 @@ class FFBSi(ParticleSmoother):
         def uniforms() -> Tensor:
             return torch.rand(r, m, generator=generator, device=x.device, dtype=torch.float64)
 
-        chosen = inverse_cdf(
+        indices = inverse_cdf(
             log_w[-1].exp().unsqueeze(1), torch.zeros(r, m).to(x.device).long(), uniforms()
         )
-        yield Cloud(len(x), _rows(x[-1], chosen), None)
+        yield Cloud(len(x), _rows(x[-1], indices), None)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
             # one row of the kernel serves all that stand there
-            different, place = distinct(chosen, x.shape[2])
+            different, place = distinct(indices, x.shape[2])
             u = uniforms()
-            chosen = torch.zeros_like(chosen)
+            indices = torch.zeros_like(indices)
             for block in pairs(
                 state.filter.model, _rows(x[t], different), x[t - 1], log_w[t - 1], t + 1
             ):
@@ -58,9 +58,9 @@ class FFBSi(ParticleSmoother):
                 first = block.later.start
                 size = kernel.shape[1]
                 row = place[these] - first
-                drawn = inverse_cdf(kernel, row.clamp(0, size - 1), u[these])
-                chosen[these] = torch.where((row >= 0) & (row < size), drawn, chosen[these])
-            yield Cloud(t, _rows(x[t - 1], chosen), None)
+                draws = inverse_cdf(kernel, row.clamp(0, size - 1), u[these])
+                indices[these] = torch.where((row >= 0) & (row < size), draws, indices[these])
+            yield Cloud(t, _rows(x[t - 1], indices), None)
 
 
 def _rows(x: Tensor, chosen: Tensor) -> Tensor:

@@ -109,11 +109,11 @@ def _summarise(
 
     Raises NumericalTrouble where a weight is not a number."""
     noise = factor(model.Sigma, "Σ") if isinstance(model, GaussianNoise) else None
-    found: dict[int, dict[str, Tensor]] = {}
+    rows_by_time: dict[int, dict[str, Tensor]] = {}
     for t, x, w in clouds:
         if w is None:
             mean = x.mean(1, keepdim=True)
-            drawn = x
+            samples = x
             variance = (x - mean).square().mean(1)
         else:
             if not torch.isfinite(w.sum()):
@@ -122,24 +122,25 @@ def _summarise(
                 )
             mean = w.unsqueeze(1) @ x
             variance = (w.unsqueeze(1) @ (x - mean).square()).squeeze(1)
-            drawn = (
+            samples = (
                 x.flatten(0, 1).index_select(0, ancestors("systematic", w, generator)).view_as(x)
             )
-        lower, upper = quantiles(drawn, (0.05, 0.95))
+        lower, upper = quantiles(samples, (0.05, 0.95))
         row = {"mean": mean.squeeze(1), "variance": variance, "lower": lower, "upper": upper}
         if noise is not None:
             expected = model.observation_mean(x, t)  # [R, M, dy]
-            there = expected if w is None else model.observation_mean(drawn, t)
+            y_means = expected if w is None else model.observation_mean(samples, t)
             z = torch.randn(
-                there.shape, generator=generator, device=there.device, dtype=there.dtype
+                y_means.shape, generator=generator, device=y_means.device, dtype=y_means.dtype
             )
-            row["low_y"], row["high_y"] = quantiles(there + z @ noise.T, (0.05, 0.95))
+            row["low_y"], row["high_y"] = quantiles(y_means + z @ noise.T, (0.05, 0.95))
             row["signal"] = (
                 expected.mean(1) if w is None else (w.unsqueeze(1) @ expected).squeeze(1)
             )
-        found[t] = row
+        rows_by_time[t] = row
     rows: dict[str, Any] = {
-        name: torch.stack([found[t][name] for t in sorted(found)], 1) for name in found[1]
+        name: torch.stack([rows_by_time[t][name] for t in sorted(rows_by_time)], 1)
+        for name in rows_by_time[1]
     }
     signal = None if noise is None else Signal(rows["signal"], rows["low_y"], rows["high_y"])
     return SmoothedSeries(rows["mean"], rows["variance"], rows["lower"], rows["upper"], signal)

@@ -87,8 +87,8 @@ def backwards(
             f"Cholesky of the predicted covariance failed at t = {t}", "set dtype=float64"
         )
     G = torch.cholesky_solve(AP, L).mT  # [T − 1, (R,) dx, dx]
-    kept = torch.eye(m.shape[2]).to(m) - G @ A
-    own = kept @ before @ kept.mT + G @ Q @ G.mT
+    contraction = torch.eye(m.shape[2]).to(m) - G @ A
+    conditional_P = contraction @ before @ contraction.mT + G @ Q @ G.mT
     later_m = m[-1]
     later_P = P[-1]
     means = [later_m]
@@ -98,7 +98,7 @@ def backwards(
         later_m = m[k] + (
             step @ G[k].mT if G[k].dim() == 2 else (G[k] @ step.unsqueeze(2)).squeeze(2)
         )
-        later_P = own[k] + G[k] @ later_P @ G[k].mT
+        later_P = conditional_P[k] + G[k] @ later_P @ G[k].mT
         means.append(later_m)
         covariances.append(later_P)
     return torch.stack(means[::-1]), torch.stack(covariances[::-1])

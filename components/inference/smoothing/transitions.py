@@ -95,7 +95,9 @@ def _gaussian(
         for start in range(0, k, rows):
             these = slice(first, min(first + replicates, r))
             some = slice(start, min(start + rows, k))
-            left = from_later[these, some]
-            logits = room[: left.shape[0] * left.shape[1] * n].view(left.shape[0], left.shape[1], n)
-            torch.bmm(left, from_earlier[these], out=logits)
+            left_factor = from_later[these, some]
+            logits = room[: left_factor.shape[0] * left_factor.shape[1] * n].view(
+                left_factor.shape[0], left_factor.shape[1], n
+            )
+            torch.bmm(left_factor, from_earlier[these], out=logits)
             yield Pairs(these, some, logits, constant[these, some])

@@ -114,9 +114,9 @@ class TwoFilter(ParticleSmoother):
                 log_b = log_b - following.log_density(later) - log_normal(noise, prior.L_B)
             missing = y[t - 1].isnan().any(1)
             batch = Observation(t, y[t - 1], missing=missing if missing.any() else None)
-            seen = stand_in(batch, model.observation_mean(now, t).mean(1))
+            observation = stand_in(batch, model.observation_mean(now, t).mean(1))
             log_b = torch.log_softmax(
-                log_b + unless_missing(batch, self._log_potential(model, seen, now)), 1
+                log_b + unless_missing(batch, self._log_potential(model, observation, now)), 1
             )
             before, log_before = (
                 (x[t - 2], log_w[t - 2])
@@ -140,24 +140,24 @@ def artificial_priors(
 ) -> list[ArtificialPrior]:
     """γ_1 … γ_T and the backward proposals, of simulated trajectories of the prior; moments in float64."""
     x = model.init((1, PRIOR_DRAWS), generator)
-    found: list[ArtificialPrior] = []
+    priors: list[ArtificialPrior] = []
     before: Tensor | None = None  # centred draws of the time before [S, dx]
     for t in range(1, times + 1):
         x = model.transition(x, t, generator)
-        drawn = x[0].double()
-        m = drawn.mean(0)
-        centred = drawn - m
-        C = centred.T @ centred / len(drawn)
+        draws = x[0].double()
+        m = draws.mean(0)
+        centred = draws - m
+        C = centred.T @ centred / len(draws)
         if before is not None:
-            G = torch.linalg.solve(C, centred.T @ before / len(drawn)).T
-            left = before - centred @ G.T
-            last = found.pop()
-            L_B = factor(left.T @ left / len(drawn), "the backward proposal's covariance")
-            found.append(ArtificialPrior(last.m, last.L, G.to(x), L_B.to(x)))
-        found.append(
+            G = torch.linalg.solve(C, centred.T @ before / len(draws)).T
+            residuals = before - centred @ G.T
+            last = priors.pop()
+            L_B = factor(residuals.T @ residuals / len(draws), "the backward proposal's covariance")
+            priors.append(ArtificialPrior(last.m, last.L, G.to(x), L_B.to(x)))
+        priors.append(
             ArtificialPrior(
                 m.to(x), factor(C, "the artificial prior's covariance").to(x), None, None
             )
         )
         before = centred
-    return found
+    return priors

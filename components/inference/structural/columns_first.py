@@ -52,13 +52,13 @@ class ColumnsFirst:
         numbers: SlabNumbers,
     ) -> tuple[Tensor, Tensor]:
         """(γ, β) [C, p] of columns X [C, n, p], noise of states [C, k] and of observations [C, n]; σ [C]."""
-        beside = torch.cat([X, y.view(1, -1, 1).expand(len(X), -1, 1)], 2)
+        columns = torch.cat([X, y.view(1, -1, 1).expand(len(X), -1, 1)], 2)
         if loops.serve(sigma):
             return compiled.draw(
-                self.slab, self.layout, beside, G, scale, noise, sigma, gamma, numbers
+                self.slab, self.layout, columns, G, scale, noise, sigma, gamma, numbers
             )
-        left = whiten_columns(self.layout, beside, G, scale, noise).mT  # [C, p + 1, n]
+        white = whiten_columns(self.layout, columns, G, scale, noise).mT  # [C, p + 1, n]
         unit = sigma.square()[:, None, None]
-        A = unit * in_order(left[:, :-1].unsqueeze(2) * left[:, :-1].unsqueeze(1))
-        b = unit[..., 0] * in_order(left[:, :-1] * left[:, -1:])
+        A = unit * in_order(white[:, :-1].unsqueeze(2) * white[:, :-1].unsqueeze(1))
+        b = unit[..., 0] * in_order(white[:, :-1] * white[:, -1:])
         return draw_given(self.slab, A, b, sigma, gamma, numbers)

@@ -24,9 +24,9 @@ class Coordinates:
 
     @classmethod
     def of(cls, structure: Structure, design: Design) -> Coordinates:
-        seen = design.seen
-        y = design.y[seen]
-        size = design.X[seen].square().mean(0).sqrt()
+        is_observed = design.seen
+        y = design.y[is_observed]
+        size = design.X[is_observed].square().mean(0).sqrt()
         units = torch.where(size > 0, y.std() / size, 1.0)
         return cls(structure, units, structure.inclusion > 0)
 
@@ -48,15 +48,15 @@ class Coordinates:
 
     def theta(self, z: Tensor) -> Tensor:
         s = self.structure
-        at = len(self.structure.scales)
-        parts = [z[:at].exp()]
+        start = len(self.structure.scales)
+        parts = [z[:start].exp()]
         for moves in s.transitions:
-            own = z[at : at + moves.count]
+            z_part = z[start : start + moves.count]
             if moves.within is None:
-                parts.append(of_partial(own.tanh().unsqueeze(0)).squeeze(0))
+                parts.append(of_partial(z_part.tanh().unsqueeze(0)).squeeze(0))
             else:
                 low, high = moves.within
-                parts.append(low + (high - low) * own.sigmoid())
-            at += moves.count
-        beta = z.new_zeros(len(s.column_names)).masked_scatter(self.taken, z[at:]) * self.units
+                parts.append(low + (high - low) * z_part.sigmoid())
+            start += moves.count
+        beta = z.new_zeros(len(s.column_names)).masked_scatter(self.taken, z[start:]) * self.units
         return torch.cat([*parts, beta]).unsqueeze(0)

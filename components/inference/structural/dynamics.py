@@ -50,9 +50,9 @@ def draw_dynamics(
     weight = 1 / (scale * scale)
     prior = moves.precision
     if moves.count == 1:
-        own = in_order(before * moves.terms[0])  # [C, n − 1]
-        p = in_order(own * own) * weight + prior
-        b = in_order(own * target) * weight + prior * moves.mean
+        regressor = in_order(before * moves.terms[0])  # [C, n − 1]
+        p = in_order(regressor * regressor) * weight + prior
+        b = in_order(regressor * target) * weight + prior * moves.mean
         x = phi[:, 0]
         low, high = moves.interval
         if besides is not None:
@@ -73,5 +73,5 @@ def draw_dynamics(
     tried = (mean + torch.linalg.solve_triangular(L.mT, z, upper=True)).mT  # [C, TRIES, k]
     good = is_allowed(moves, tried)
     first = good.double().argmax(1)
-    chosen = tried[torch.arange(len(phi), device=phi.device), first]
-    return torch.where(good.any(1, keepdim=True), chosen, phi)
+    proposal = tried[torch.arange(len(phi), device=phi.device), first]
+    return torch.where(good.any(1, keepdim=True), proposal, phi)

@@ -60,7 +60,7 @@ class Fading:
                 generator,
             )
         columns = stocks(self.X, self.fades, self.phi).mT
-        known = (
+        arguments = (
             self.weights,
             self.left,
             self.slab.precision,
@@ -70,5 +70,5 @@ class Fading:
             pull,
         )
         return compiled.slice_sample(
-            columns, self.X.T, self.fades == self.q, *known, x, low, high, generator
+            columns, self.X.T, self.fades == self.q, *arguments, x, low, high, generator
         )

@@ -16,8 +16,8 @@ def draw_precisions(z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Genera
     nu = nu.unsqueeze(1)
     shape = ((nu + seen.to(z)) / 2).expand_as(z).contiguous()
     rate = (nu + torch.where(seen, z * z, 0.0)) / 2
-    drawn = torch._standard_gamma(shape.to(generator.device), generator=generator).to(z.device)
-    return (drawn / rate).clamp_min(torch.finfo(z.dtype).tiny)
+    gammas = torch._standard_gamma(shape.to(generator.device), generator=generator).to(z.device)
+    return (gammas / rate).clamp_min(torch.finfo(z.dtype).tiny)
 
 
 def draw_freedom(

@@ -31,8 +31,8 @@ class Interweaving:
     @cached_property
     def owner(self) -> tuple[int, ...]:
         """Index of the scale that owns the noise of each state [d]; 0: no owner."""
-        of = {i: j for j, scale in enumerate(self.scales) if j for i in scale.states}
-        return tuple(of.get(i, 0) for i in range(len(self.layout.mean)))
+        owners = {i: j for j, scale in enumerate(self.scales) if j for i in scale.states}
+        return tuple(owners.get(i, 0) for i in range(len(self.layout.mean)))
 
     @cached_property
     def prior(self) -> Tensor:
@@ -73,11 +73,11 @@ class Interweaving:
         sigma = sigma.clone()
         values = self.layout.rows.numbers(G)
         for j in range(1, len(self.scales)):
-            own = [i for i, owner in enumerate(self.owner) if owner == j]
+            indices = [i for i, owner in enumerate(self.owner) if owner == j]
             now = sigma[:, j].clone()
             noise = alpha.new_zeros(len(alpha), alpha.shape[1] - 1, alpha.shape[2])
             moves = alpha[:, 1:] - self.layout.rows.times(values, alpha[:, :-1].mT).mT
-            noise[..., own] = moves[..., own] / now[:, None, None]
+            noise[..., indices] = moves[..., indices] / now[:, None, None]
             D = driven(self.layout, G, noise)
             h = in_order(self.layout.F * D)
             rest = left - in_order(self.layout.F * alpha) + now.unsqueeze(1) * h
@@ -85,9 +85,11 @@ class Interweaving:
             b = in_order(weights * h * rest)
             s = b / a + z[:, j] * root(a).reciprocal()
             prior = self._log_prior(j, s.abs()) - self._log_prior(j, now)
-            taken = (s.abs() <= self.scales[j].upper) & ((1 - u[:, j]).log() < prior)
-            sigma[:, j] = torch.where(taken, s.abs(), now)
-            alpha = torch.where(taken[:, None, None], alpha + (s - now)[:, None, None] * D, alpha)
+            is_accepted = (s.abs() <= self.scales[j].upper) & ((1 - u[:, j]).log() < prior)
+            sigma[:, j] = torch.where(is_accepted, s.abs(), now)
+            alpha = torch.where(
+                is_accepted[:, None, None], alpha + (s - now)[:, None, None] * D, alpha
+            )
         return sigma, alpha
 
     def _log_prior(self, j: int, sigma: Tensor) -> Tensor:

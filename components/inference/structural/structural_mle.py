@@ -110,12 +110,12 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     def step(self, state: Searches, batch: Series, rng: Rng) -> tuple[Searches, Info]:
         design = state.model.design(batch)
         coordinates = Coordinates.of(state.model.structure, design)
-        seen = design.seen.tolist()
+        is_observed = design.seen.tolist()
 
         def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             z = z.detach().requires_grad_()
             system = state.model.system(coordinates.theta(z), design)
-            value = -filter_system(system, design.y, seen).log_density.squeeze(0)
+            value = -filter_system(system, design.y, is_observed).log_density.squeeze(0)
             return float(value.detach()), torch.autograd.grad(value, z)[0], {}
 
         tolerance = Tolerance(self.tolerance, self.gradient_tolerance)

@@ -55,11 +55,11 @@ class Sweep:
         owned = [(i, j) for j, scale in enumerate(scales) if j for i in scale.states]
         noisy = tuple(i for i, _ in owned)
         owner = [j for _, j in owned]
-        there = structure.G != 0
+        pattern = structure.G != 0
         for moves in structure.transitions:
-            there[moves.row] |= (moves.terms != 0).any(0)
+            pattern[moves.row] |= (moves.terms != 0).any(0)
         self.layout = StateLayout(
-            design.seen, design.F, structure.mean, structure.sd, Sparse.of(there), noisy
+            design.seen, design.F, structure.mean, structure.sd, Sparse.of(pattern), noisy
         )
         like = design.y
         self.owner = torch.tensor(owner, dtype=torch.long, device=like.device)  # [k]
@@ -78,8 +78,8 @@ class Sweep:
             noise.upper,
         )
         self.columns_first = ColumnsFirst(self.slab, self.layout)
-        seen = design.X[design.seen]
-        self.A = seen.T @ seen
+        X_observed = design.X[design.seen]
+        self.A = X_observed.T @ X_observed
         self.used = (design.F != 0).any(0).nonzero().flatten()
         self.fades = bool((structure.fades >= 0).any())
         self.plain = not (structure.transitions or structure.errors.student)
@@ -116,11 +116,11 @@ class Sweep:
         gamma = place.gamma.clone()
         beta = place.beta.clone()
         alpha = design.y.new_empty(C, self.n, self.d)
-        kept = design.y.new_empty(len(drawn.g), C, sigma.shape[1] + beta.shape[1])
+        samples = design.y.new_empty(len(drawn.g), C, sigma.shape[1] + beta.shape[1])
         rows = self.layout.rows
-        whole = compiled_states.whole
+        to_index_array = compiled_states.whole
         values = rows.numbers(structure.G.unsqueeze(0))[0]
-        known = (design.y, design.seen, design.F, self.used, structure.mean, structure.sd)
+        data = (design.y, design.seen, design.F, self.used, structure.mean, structure.sd)
         priors = (
             design.X,
             design.X.T,
@@ -133,20 +133,20 @@ class Sweep:
         )
         moving = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
         structural_sweep.sweeps()(
-            *(x.contiguous().numpy() for x in known),
-            whole(rows.start),
-            whole(rows.columns),
+            *(x.contiguous().numpy() for x in data),
+            to_index_array(rows.start),
+            to_index_array(rows.columns),
             values.contiguous().numpy(),
-            whole(self.layout.noisy),
+            to_index_array(self.layout.noisy),
             self.owner.numpy(),
             *(x.contiguous().numpy() for x in (*priors, *moving)),
             sigma.numpy(),
             gamma.numpy(),
             beta.numpy(),
             alpha.numpy(),
-            kept.numpy(),
+            samples.numpy(),
         )
-        return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, kept
+        return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, samples
 
     def by_parts(
         self, place: Place, X: Tensor, drawn: SweepNumbers, generator: torch.Generator
@@ -157,22 +157,26 @@ class Sweep:
         alpha, eta = self._states(place, X, drawn, quick)
         sigma = place.sigma.clone()
         for j in range(1, sigma.shape[1]):
-            own = eta[..., self.owner == j].flatten(1)
-            half = 0.5 * (self.squares[j] + in_order(own * own))
+            shocks = eta[..., self.owner == j].flatten(1)
+            half = 0.5 * (self.squares[j] + in_order(shocks * shocks))
             sigma[:, j] = deviations(
                 drawn.g[0, :, j], float(self.shape[j]), half, float(self.upper[j])
             )
         place = replace(place, sigma=sigma)
-        told = in_order(self.design.F[:, self.used] * alpha[..., self.used])
-        left = torch.where(self.design.seen, self.design.y - told, 0.0)  # [C, n]
+        signal = in_order(self.design.F[:, self.used] * alpha[..., self.used])
+        residuals = torch.where(self.design.seen, self.design.y - signal, 0.0)  # [C, n]
         if self.structure.transitions:
-            place = replace(place, phi=self._dynamics(place, alpha, left, generator))
+            place = replace(place, phi=self._dynamics(place, alpha, residuals, generator))
             X = self.columns(place.phi) if self.fades else X
-        gamma, noise, beta = self._regression(place, X, left, drawn, quick)
+        gamma, noise, beta = self._regression(place, X, residuals, drawn, quick)
         sigma = torch.cat([noise.unsqueeze(1), sigma[:, 1:]], 1)
         place = replace(place, sigma=sigma, gamma=gamma, beta=beta)
         return (
-            (self._tails(place, X, left, generator) if self.structure.errors.student else place),
+            (
+                self._tails(place, X, residuals, generator)
+                if self.structure.errors.student
+                else place
+            ),
             alpha,
             X,
         )
@@ -181,11 +185,11 @@ class Sweep:
         self, place: Place, X: Tensor, generator: torch.Generator
     ) -> tuple[Place, Tensor, Tensor]:
         """One sweep as ``by_parts`` does it, the fastest way that there is here."""
-        drawn = self.numbers(1, len(place.sigma), generator)
+        numbers = self.numbers(1, len(place.sigma), generator)
         if self.plain and loops.serve(place.sigma):
-            place, alpha, _ = self.together(place, drawn)
+            place, alpha, _ = self.together(place, numbers)
             return place, alpha, X
-        return self.by_parts(place, X, drawn, generator)
+        return self.by_parts(place, X, numbers, generator)
 
     def columns(self, phi: Tensor) -> Tensor:
         """X, stocks grown with the φ of their own [C, n, p]."""
@@ -198,26 +202,26 @@ class Sweep:
             return self._whole(place, generator)
         X = self.columns(place.phi)
         if len(self.slab.inclusion) and self.d:
-            known = (
+            arguments = (
                 self.structure.transition(place.phi),
                 place.sigma[:, self.owner],
                 self._noise(place),
             )
             numbers = self.columns_first.numbers(len(place.sigma), generator)
             gamma, beta = self.columns_first.draw(
-                self.design.y, X, *known, place.sigma[:, 0], place.gamma, numbers
+                self.design.y, X, *arguments, place.sigma[:, 0], place.gamma, numbers
             )
             place = replace(place, gamma=gamma, beta=beta)
         place, alpha, X = self.centred_sweep(place, X, generator)
         if not len(self.owner):
             return place, alpha
-        left = torch.where(
+        residuals = torch.where(
             self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0
         )
         weights = self._weights(place) / place.sigma[:, :1].square()
-        known = (self.structure.transition(place.phi), left, weights)
+        arguments = (self.structure.transition(place.phi), residuals, weights)
         moved = self.interweaving.numbers(len(place.sigma), generator)
-        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, *moved)
+        sigma, alpha = self.interweaving.draw(*arguments, place.sigma, alpha, *moved)
         return replace(place, sigma=sigma), alpha
 
     def _whole(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
@@ -226,7 +230,7 @@ class Sweep:
         design = self.design
         moves = bool(self.structure.transitions)
         before = self.columns_first.numbers(C, generator) if len(self.slab.inclusion) else None
-        drawn = self.numbers(1, C, generator)
+        numbers = self.numbers(1, C, generator)
         seeds = seeds_of(C, generator) if moves else np.zeros(C, np.uint64)
         after = (
             self.interweaving.numbers(C, generator)
@@ -238,13 +242,20 @@ class Sweep:
         beta = place.beta.clone()
         phi = place.phi[:, 0].clone() if moves else place.nu.new_zeros(C)
         alpha = design.y.new_empty(C, self.n, self.d)
-        none = sigma[:, :0]
+        empty = sigma[:, :0]
         first = (
-            (none, none)
+            (empty, empty)
             if before is None
             else (torch.cat([before.u, before.turn.unsqueeze(1)], 1), before.z)
         )
-        rest = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
+        rest = (
+            numbers.first,
+            numbers.states,
+            numbers.observations,
+            numbers.u,
+            numbers.g,
+            numbers.columns,
+        )
         moving = (*first, *(x[0] for x in rest))
         structural_sweep.whole()(
             *self._fixed,
@@ -263,12 +274,12 @@ class Sweep:
         rows = self.layout.rows
         design = self.design
         slab = self.slab
-        whole = compiled_states.whole
+        to_index_array = compiled_states.whole
         zero = torch.zeros_like(structure.G[:1])
         base = zero[0]
         terms = zero[0]
         prior = (0.0, 0.0, 0.0, 0.0)
-        at = (-1, -1)
+        position = (-1, -1)
         changes = torch.zeros_like(structure.G)
         for moves in structure.transitions:
             (j,) = [
@@ -276,7 +287,7 @@ class Sweep:
             ]
             base = structure.G[moves.row]
             terms = moves.terms[0]
-            at = (moves.row, j)
+            position = (moves.row, j)
             prior = (moves.precision, moves.mean, *moves.interval)
             changes[moves.row] = terms
         values, by_phi = (rows.numbers(G.unsqueeze(0))[0] for G in (structure.G, changes))
@@ -288,13 +299,13 @@ class Sweep:
             self.used,
             structure.mean,
             structure.sd,
-            whole(rows.start),
-            whole(rows.columns),
+            to_index_array(rows.start),
+            to_index_array(rows.columns),
             values,
             by_phi,
-            whole(self.layout.noisy),
+            to_index_array(self.layout.noisy),
             self.owner,
-            whole(self.interweaving.owner),
+            to_index_array(self.interweaving.owner),
             design.X.T,
             structure.fades >= 0,
             self.A,
@@ -304,7 +315,7 @@ class Sweep:
             squares,
             self.shape,
             upper,
-            whole(at),
+            to_index_array(position),
             base,
             terms,
             design.y.new_tensor(prior),
@@ -335,8 +346,8 @@ class Sweep:
 
     def _weights(self, place: Place) -> Tensor:
         """λ [C, n] or [1, n], 0 at times that are not seen."""
-        there = self.design.seen.to(self.design.X).unsqueeze(0)
-        return there * place.precisions if self.structure.errors.student else there
+        mask = self.design.seen.to(self.design.X).unsqueeze(0)
+        return mask * place.precisions if self.structure.errors.student else mask
 
     def _moments(self, X: Tensor, left: Tensor, place: Place) -> tuple[Tensor, Tensor, Tensor]:
         """XᵀΛX, XᵀΛe and eᵀΛe of times that are seen."""
@@ -367,7 +378,7 @@ class Sweep:
         phi = place.phi
         q = 0
         for moves in self.structure.transitions:
-            own = slice(q, q + moves.count)
+            block = slice(q, q + moves.count)
             (j,) = [
                 j
                 for j, scale in enumerate(self.structure.scales)
@@ -375,11 +386,11 @@ class Sweep:
             ]
             besides = None
             if bool((self.structure.fades == q).any()):
-                known = (left, self._weights(place), self.slab, place.gamma, place.sigma[:, 0])
-                besides = Fading(self.design.X, self.structure.fades, q, phi, *known)
+                arguments = (left, self._weights(place), self.slab, place.gamma, place.sigma[:, 0])
+                besides = Fading(self.design.X, self.structure.fades, q, phi, *arguments)
             base = self.structure.G[moves.row]
             new = draw_dynamics(
-                moves, base, alpha, place.sigma[:, j], phi[:, own], generator, besides
+                moves, base, alpha, place.sigma[:, j], phi[:, block], generator, besides
             )
             phi = torch.cat([phi[:, :q], new, phi[:, q + moves.count :]], 1)
             q += moves.count
@@ -387,11 +398,11 @@ class Sweep:
 
     def _tails(self, place: Place, X: Tensor, left: Tensor, generator: torch.Generator) -> Place:
         errors = self.structure.errors
-        seen = self.design.seen
+        is_observed = self.design.seen
         z = (left - in_order(X * place.beta.unsqueeze(1))) / place.sigma[:, :1]
         nu = (
             place.nu
             if errors.nu is not None
-            else draw_freedom(errors, z, seen, place.nu, generator)
+            else draw_freedom(errors, z, is_observed, place.nu, generator)
         )
-        return replace(place, nu=nu, precisions=draw_precisions(z, seen, nu, generator))
+        return replace(place, nu=nu, precisions=draw_precisions(z, is_observed, nu, generator))

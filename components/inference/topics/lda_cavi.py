@@ -81,13 +81,13 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
         gamma = []
         bounds = []
         updates = []
-        for own, before in zip(state.lam, state.gamma, strict=True):
+        for lam_now, before in zip(state.lam, state.gamma, strict=True):
             begin = before if warm else evenly(model, batch)
-            weights = log_weights(own).exp()
+            weights = log_weights(lam_now).exp()
             factors = fit_documents(
                 batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance
             )
-            bounds.append(topic_elbo(model, batch, factors, own))
+            bounds.append(topic_elbo(model, batch, factors, lam_now))
             lam.append(model.eta[:, None] + factors.stats)
             gamma.append(factors.gamma)
             updates.append(factors.passes.double().mean())

@@ -68,7 +68,7 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
             tuple(part.cpu().numpy() for part in (batch.counts.double(), batch.words, begins)),
             shape=(batch.n_rows, len(eta)),
         )
-        found = LatentDirichletAllocation(
+        estimator = LatentDirichletAllocation(
             len(alpha),
             doc_topic_prior=float(alpha[0]),
             topic_word_prior=float(eta[0]),
@@ -78,7 +78,7 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
             evaluate_every=-1,
             random_state=seed_from(rng.init),
         ).fit(counts)
-        return replace(state, lam=torch.from_numpy(found.components_).to(eta)), {}
+        return replace(state, lam=torch.from_numpy(estimator.components_).to(eta)), {}
 
     def posterior(self, state: Outside) -> Topics:
         assert state.lam is not None

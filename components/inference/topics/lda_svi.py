@@ -65,10 +65,10 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
     def step(self, state: Following, batch: Counts, rng: Rng) -> tuple[Following, Info]:
         model = state.model
         lam = state.lam
-        found = self.factors(model, lam, batch)
+        factors = self.factors(model, lam, batch)
         rho = (state.t + 1 + self.tau) ** -self.kappa
-        aim = model.eta[:, None] + batch.scale * found.stats  # λ̂
-        info = {"elbo": topic_elbo(model, batch, found, lam), "rho": rho}
+        aim = model.eta[:, None] + batch.scale * factors.stats  # λ̂
+        info = {"elbo": topic_elbo(model, batch, factors, lam), "rho": rho}
         return replace(state, lam=lam + rho * (aim - lam), t=state.t + 1), info
 
     def posterior(self, state: Following) -> Topics:

@@ -52,5 +52,7 @@ def topic_elbo(model: TopicModel, documents: Counts, factors: Factors, lam: Tens
 
     Source: Bardenet (2021), section 5.2.1, eqs. (5.3), (5.6)."""
     n = documents.totals.to(lam.dtype)
-    own = factors.fit - n * factors.gamma.sum(1).digamma() - divergence(factors.gamma, model.alpha)
-    return documents.scale * own.sum() - divergence(lam.T, model.eta).sum()
+    bounds = (
+        factors.fit - n * factors.gamma.sum(1).digamma() - divergence(factors.gamma, model.alpha)
+    )
+    return documents.scale * bounds.sum() - divergence(lam.T, model.eta).sum()

@@ -55,8 +55,8 @@ class MeasuredPosterior(MeanFieldPosterior):
             f"trace/{name}": value for name, value in self.variances.items()
         }
         for name, value in self.variances.items():
-            what = name.partition(" of ")[2]
-            out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {what}"]
+            parameter = name.partition(" of ")[2]
+            out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {parameter}"]
         return out
 
     def figures(self) -> dict[str, Figure]:
@@ -165,25 +165,29 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
     def variances(self, state: BackpropState) -> dict[str, float]:
         """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior has, on the same noise."""
         q = state.q
-        found = {}
+        traces = {}
         parameters = {"mu": q.network.theta, "log_sigma": q.log_std}
-        for how in EVERY if self.prior == "network" else [d for d in EVERY if d != "closed"]:
+        for divergence in EVERY if self.prior == "network" else [d for d in EVERY if d != "closed"]:
             generator = torch.Generator(q.log_std.device).manual_seed(0)
             sums = {
                 name: [torch.zeros_like(p), torch.zeros_like(p)] for name, p in parameters.items()
             }
             first: list[Tensor] = []  # what is taken off, so that the squares keep their digits
             for _ in range(self.measured):
-                value = self.terms(q, state.train, generator, how)["elbo"] / state.train.n_rows
-                drawn = torch.autograd.grad(value, list(parameters.values()))
-                first = first or list(drawn)
-                for (total, square), g, origin in zip(sums.values(), drawn, first, strict=True):
+                value = (
+                    self.terms(q, state.train, generator, divergence)["elbo"] / state.train.n_rows
+                )
+                gradients = torch.autograd.grad(value, list(parameters.values()))
+                first = first or list(gradients)
+                for (total, square), g, origin in zip(sums.values(), gradients, first, strict=True):
                     total += g - origin
                     square += (g - origin).square()
             n = self.measured
             for name, (total, square) in sums.items():
-                found[f"{how} of {name}"] = float(((square - total.square() / n) / (n - 1)).sum())
-        return found
+                traces[f"{divergence} of {name}"] = float(
+                    ((square - total.square() / n) / (n - 1)).sum()
+                )
+        return traces
 
     def posterior(self, state: BackpropState) -> MeasuredPosterior:
         variances = self.variances(state) if self.measured > 1 else {}

@@ -165,8 +165,8 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
             else q.draw(noise, state.uniform.flatten())
         )
         draws = flat.unflatten(0, state.base.shape[:2])  # [2, N, P]
-        whole = Rows(noise.new_zeros(1, 0), 1.0) if state.train is None else state.train
-        bound = float(q.elbo(whole, noise))
+        rows = Rows(noise.new_zeros(1, 0), 1.0) if state.train is None else state.train
+        bound = float(q.elbo(rows, noise))
         return FamilyPosterior(
             draws, draws[:, 0], list(model.names), model, objective=bound, bounds=True, q=frozen(q)
         )

@@ -64,16 +64,16 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
         """lr of step 1, 2, …: constant; cosine from lr to lr · decay_factor over decay_steps; or lr times
         decay_factor once every decay_steps."""
         if self.schedule == "cosine":
-            done = min((step - 1) / self.decay_steps, 1.0)
+            progress = min((step - 1) / self.decay_steps, 1.0)
             floor = self.decay_factor
-            return self.lr * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done)))
+            return self.lr * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
         if self.schedule == "step":
             return self.lr * self.decay_factor ** ((step - 1) // self.decay_steps)
         return self.lr
 
     def asked_by_keys(self) -> dict[str, str]:
-        asked = {"variational_layers": "natural_layers"} if self.natural_layers != "none" else {}
-        return asked | ({"noise_parameters": "noise_warmup"} if self.noise_warmup else {})
+        keys = {"variational_layers": "natural_layers"} if self.natural_layers != "none" else {}
+        return keys | ({"noise_parameters": "noise_warmup"} if self.noise_warmup else {})
 
     def _natural(self, module: Elbo) -> list[VariationalLayer]:
         """Layers in which q(v) follows natural gradients."""

@@ -169,7 +169,7 @@ class FlowGuide(FlexibleGuide):
         self.log_std = nn.Parameter(torch.full_like(mean, math.log(std)))
 
         def weights(rows: int, columns: int) -> nn.Parameter:
-            drawn = torch.randn(
+            normals = torch.randn(
                 layers,
                 rows,
                 columns,
@@ -177,23 +177,23 @@ class FlowGuide(FlexibleGuide):
                 dtype=mean.dtype,
                 device=generator.device,
             )
-            return nn.Parameter(drawn.to(mean.device) / columns**0.5)
+            return nn.Parameter(normals.to(mean.device) / columns**0.5)
 
         self.first = weights(width, P)
         self.bias = nn.Parameter(mean.new_zeros(layers, width))
         self.second = nn.Parameter(mean.new_zeros(layers, 2 * P, width))
-        kept = (
+        mask = (
             torch.arange(P, device=mean.device) % 2
             == torch.arange(layers, device=mean.device)[:, None] % 2
         )
-        self.register_buffer("kept", kept.to(mean.dtype))  # [layers, P]
+        self.register_buffer("kept", mask.to(mean.dtype))  # [layers, P]
 
     def _moves(self, layer: int, u: Tensor) -> tuple[Tensor, Tensor]:
         """Log stretch and shift of the coordinates that are not kept, of those that are."""
-        kept: Tensor = self.get_buffer("kept")[layer]
-        hidden = ((u * kept) @ self.first[layer].T + self.bias[layer]).tanh()
+        mask: Tensor = self.get_buffer("kept")[layer]
+        hidden = ((u * mask) @ self.first[layer].T + self.bias[layer]).tanh()
         stretch, shift = (hidden @ self.second[layer].T).chunk(2, -1)
-        return stretch.tanh() * (1 - kept), shift * (1 - kept)
+        return stretch.tanh() * (1 - mask), shift * (1 - mask)
 
     def _forward(self, noise: Tensor) -> Tensor:
         u = noise

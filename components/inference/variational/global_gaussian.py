@@ -142,8 +142,8 @@ class GlobalGaussian(nn.Module):
     # ---- Pathwise ----------------------------------------------------------------------------------------------------
     def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε ~ N(0, I) [S, B, P]: of every row, or one of each sample expanded over the rows."""
-        drawn = batch.n_rows if self.noise == "rows" else 1
-        shape = (n_samples, drawn, len(self.mean))
+        n_rows = batch.n_rows if self.noise == "rows" else 1
+        shape = (n_samples, n_rows, len(self.mean))
         noise = torch.randn(
             shape, generator=generator, dtype=self.mean.dtype, device=generator.device
         )
@@ -184,10 +184,10 @@ class GlobalGaussian(nn.Module):
         Only θ moves with q.
         """
         theta = self.transform(self.distinct(noise))
-        held = theta.detach()
+        theta_fixed = theta.detach()
         # 0, with the gradient through θ alone
-        log_q = self.log_density(theta) - self.log_density(held)
-        share = self.target.log_prior(theta) - log_q - self.log_density(held).detach()
+        log_q = self.log_density(theta) - self.log_density(theta_fixed)
+        share = self.target.log_prior(theta) - log_q - self.log_density(theta_fixed).detach()
         return self.target.log_likelihood(theta, batch) + share / (batch.scale * batch.n_rows)
 
     @property

@@ -108,8 +108,8 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             gradients = torch.autograd.grad(
                 -terms["elbo"], parameters, allow_unused=True, materialize_grads=True
             )
-            kept = {name: value.detach() for name, value in terms.items()}
-            return -float(kept["elbo"]), flatten(gradients), kept
+            values = {name: value.detach() for name, value in terms.items()}
+            return -float(values["elbo"]), flatten(gradients), values
 
         for run in state.runs:
             if not run.converged:

@@ -37,11 +37,11 @@ def judge(
     for name, sd in sds.items():
         if broken[name] is None and risk is not None and sd > risk * (1 + SLACK):
             broken[name] = "risk"
-    left = [name for name in offered if broken[name] is None]
+    admissible = [name for name in offered if broken[name] is None]
     beaten = dict(
         zip(
-            left,
-            beaten_by([means[name] for name in left], [sds[name] for name in left]),
+            admissible,
+            beaten_by([means[name] for name in admissible], [sds[name] for name in admissible]),
             strict=True,
         )
     )
@@ -50,7 +50,7 @@ def judge(
         if broken[name] is not None:
             return f"breaks {broken[name]}"
         by = beaten[name]
-        return "kept" if by is None else f"beaten by {left[by]}"
+        return "kept" if by is None else f"beaten by {admissible[by]}"
 
     return [Choice(name, u, means[name], sds[name], verdict(name)) for name, u in offered.items()]
 

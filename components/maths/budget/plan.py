@@ -161,7 +161,7 @@ class _Scaled:
                     "jac": lambda u: -self.law.slope(u),
                 }
             ]
-        found = minimize(
+        solution = minimize(
             lambda u: -value(u),
             begin,
             jac=lambda u: -gradient(u),
@@ -170,8 +170,8 @@ class _Scaled:
             method="SLSQP",
             options={"ftol": TIGHT, "maxiter": ROUNDS},
         )
-        eta = max(float(found.multipliers[-1]), 0.0) if math.isfinite(limit) else 0.0
-        return np.clip(found.x, self.spends.lower, self.spends.upper), eta
+        eta = max(float(solution.multipliers[-1]), 0.0) if math.isfinite(limit) else 0.0
+        return np.clip(solution.x, self.spends.lower, self.spends.upper), eta
 
     def gap(self, u: Array, value: float, gradient: Array, limit: float, eta: float) -> float:
         """Upper bound on the improvement that the best plan can have over u.
@@ -187,10 +187,10 @@ class _Scaled:
         first = above(eta)
         if first <= TOLERANCE * (1 + abs(value)) or not math.isfinite(limit):
             return first
-        found = minimize_scalar(
+        minimum = minimize_scalar(
             lambda log: above(math.exp(log)),
             bounds=(-16, 12),
             method="bounded",
             options={"xatol": 1e-9},
         )
-        return min(first, float(found.fun))
+        return min(first, float(minimum.fun))

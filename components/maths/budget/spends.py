@@ -33,14 +33,14 @@ class Spends:
         """A u that makes value'u largest, a corner: linear programming.
 
         Raises NumericalTrouble."""
-        found = linprog(
+        solution = linprog(
             -value, A_ub=self.A, b_ub=self.b, bounds=self._bounds, method="highs-ds", options=EXACT
         )
-        if found.status != 0:
+        if solution.status != 0:
             raise NumericalTrouble(
-                f"no best corner of the constraints ({found.message})", "change dataset.budget"
+                f"no best corner of the constraints ({solution.message})", "change dataset.budget"
             )
-        return np.clip(found.x, self.lower, self.upper)
+        return np.clip(solution.x, self.lower, self.upper)
 
     @property
     def _bounds(self) -> Array:
@@ -83,12 +83,12 @@ class Spends:
             options=EXACT,
         )
         if least.fun > self.total * (1 + SLACK):
-            held = [
+            binding_names = [
                 name
                 for name, dual in zip(rest.names, least.ineqlin.marginals, strict=True)
                 if dual < -SLACK
             ]
-            why = ", ".join(held) or "the least of each week"
+            why = ", ".join(binding_names) or "the least of each week"
             raise Misfit(
                 f"dataset.budget.total={self.total:g}: minimum spends ({why}) need {least.fun:g}; raise it, or lower them"
             )

@@ -55,13 +55,13 @@ def interweave(
         b = 0.0
         for t in range(n):
             answer = 0.0
-            told = 0.0
+            signal = 0.0
             for i in used:
                 answer += F[t, i] * D[t, i]
-                told += F[t, i] * states[t, i]
+                signal += F[t, i] * states[t, i]
             weighed = weights[t] * answer
             a += weighed * answer
-            b += weighed * (left[t] - told + now * answer)
+            b += weighed * (left[t] - signal + now * answer)
         s = b / a + z[j] * (1 / math.sqrt(a))
         new = abs(s)
         odds = log_prior(new, df[j], squares[j]) - log_prior(now, df[j], squares[j])
@@ -152,12 +152,12 @@ def draw(
         whole(layout.rows.columns),
         layout.rows.numbers(G).contiguous().numpy(),
     )
-    known = (*prior.unbind(), left, weights, z, u, sigma, alpha)
+    arguments = (*prior.unbind(), left, weights, z, u, sigma, alpha)
     _loop()(
         layout.F.numpy(),
         used.numpy(),
         *rows,
         whole(owner),
-        *(x.contiguous().numpy() for x in known),
+        *(x.contiguous().numpy() for x in arguments),
     )
     return sigma, alpha

@@ -127,6 +127,6 @@ def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
     Raises:
         ImportError: numba is not installed.
     """
-    found = torch.empty_like(columns)
-    _taking()(columns.numpy(), rows.numpy(), found.numpy())
-    return found
+    out = torch.empty_like(columns)
+    _taking()(columns.numpy(), rows.numpy(), out.numpy())
+    return out

@@ -39,6 +39,6 @@ def points_below(points: Tensor, edges: Tensor) -> Tensor:
     Raises:
         ImportError: numba is not installed.
     """
-    found = torch.empty(edges.shape, dtype=torch.int64)
-    _loop()(points.numpy(), edges.numpy(), found.numpy())
-    return found
+    counts = torch.empty(edges.shape, dtype=torch.int64)
+    _loop()(points.numpy(), edges.numpy(), counts.numpy())
+    return counts

@@ -45,14 +45,14 @@ def _bins(x: Array, m: int, places: Array) -> None:
     stride = max(1, n // SAMPLE)
     total = 0.0
     squares = 0.0
-    seen = 0
+    n_sampled = 0
     for i in range(0, n, stride):
         total += x[m, i]
-        seen += 1
-    centre = total / seen
+        n_sampled += 1
+    centre = total / n_sampled
     for i in range(0, n, stride):
         squares += (x[m, i] - centre) ** 2
-    sd = math.sqrt(squares / seen)
+    sd = math.sqrt(squares / n_sampled)
     if not (sd > 0 and math.isfinite(sd)):
         places[:] = 0
         return
@@ -65,13 +65,13 @@ def _bins(x: Array, m: int, places: Array) -> None:
 def _count(places: Array, parts: Array, counts: Array) -> None:
     """Values of every bin, in four parts: neighbours are often the same particle twice, and a count waits for the last one."""
     parts[:] = 0
-    whole = len(places) // 4 * 4
-    for i in range(0, whole, 4):
+    stop = len(places) // 4 * 4
+    for i in range(0, stop, 4):
         parts[0, places[i]] += 1
         parts[1, places[i + 1]] += 1
         parts[2, places[i + 2]] += 1
         parts[3, places[i + 3]] += 1
-    for i in range(whole, len(places)):
+    for i in range(stop, len(places)):
         parts[0, places[i]] += 1
     for b in range(len(counts)):
         counts[b] = parts[0, b] + parts[1, b] + parts[2, b] + parts[3, b]
@@ -81,7 +81,7 @@ def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
     n = x.shape[1]
     many = len(ranks)
     places = np.empty(n, np.uint8)
-    held = np.empty(many, np.int64)
+    near_ranks = np.empty(many, np.int64)
     parts = np.empty((4, 256), np.int64)
     counts = np.empty(256, np.int64)  # as many as a place can be
     near = np.empty(n + 1, x.dtype)
@@ -89,25 +89,25 @@ def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
         _bins(x, m, places)
         _count(places, parts, counts)
         below = 0
-        kept = 0
+        n_near = 0
         r = 0
         for b in range(len(counts)):
             first = r
-            own = counts[b]
-            while r < many and ranks[r] < below + own:
-                held[r] = ranks[r] - below + kept
+            count = counts[b]
+            while r < many and ranks[r] < below + count:
+                near_ranks[r] = ranks[r] - below + n_near
                 r += 1
-            below += own
+            below += count
             counts[b] = r > first  # from here on: whether the bin holds a rank
-            kept += own * counts[b]
-        kept = 0
+            n_near += count * counts[b]
+        n_near = 0
         for i in range(n):  # without a branch
-            near[kept] = x[m, i]
-            kept += counts[places[i]]
+            near[n_near] = x[m, i]
+            n_near += counts[places[i]]
         first = 0
         for r in range(many):
-            _select(near, first, kept - 1, held[r])
-            first = held[r]
+            _select(near, first, n_near - 1, near_ranks[r])
+            first = near_ranks[r]
             found[m, r] = near[first]
 
 
@@ -125,6 +125,6 @@ def order_statistics(values: Array, ranks: list[int]) -> Array:
     Raises:
         ImportError: numba is not installed.
     """
-    found = np.empty((len(values), len(ranks)), values.dtype)
-    _loop()(values, np.array(ranks), found)
-    return found
+    out = np.empty((len(values), len(ranks)), values.dtype)
+    _loop()(values, np.array(ranks), out)
+    return out

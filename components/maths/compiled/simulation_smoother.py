@@ -102,11 +102,11 @@ def forwards(
     for t in range(n):
         if seen[t]:
             signal = 0.0
-            told = 0.0
+            predicted = 0.0
             for i in used:
                 signal += F[t, i] * plus[i]
-                told += F[t, i] * a[i]
-            v = y[t] - signal - noise[t] * errors[t] - told
+                predicted += F[t, i] * a[i]
+            v = y[t] - signal - noise[t] * errors[t] - predicted
             f = foretold(P, F, t, used, noise[t], M)
             scaled[t] = v / f
             for i in range(d):
@@ -299,13 +299,13 @@ def simulate_states(
     used = (layout.F != 0).any(0).nonzero().flatten()
     values = layout.rows.numbers(G)
     arrays = (y, layout.seen, layout.F, used, layout.mean, layout.sd)
-    drawn = (scale, noise, numbers.first, numbers.states, numbers.observations, alpha, eta)
+    chain_arrays = (scale, noise, numbers.first, numbers.states, numbers.observations, alpha, eta)
     rows = (whole(layout.rows.start), whole(layout.rows.columns))
     _loop()(
         *(x.contiguous().numpy() for x in arrays),
         *rows,
         values.contiguous().numpy(),
         whole(layout.noisy),
-        *(x.contiguous().numpy() for x in drawn),
+        *(x.contiguous().numpy() for x in chain_arrays),
     )
     return alpha, eta

@@ -51,10 +51,10 @@ def is_included(
         outside = S + h * h * d
     else:
         inside = S - h * h / d
-    told = (
+    misfit_change = (
         a * math.log(inside / outside) if sigma == 0.0 else (inside - outside) / (2 * sigma * sigma)
     )
-    odds = logit + 0.5 * math.log(e / d) - told
+    odds = logit + 0.5 * math.log(e / d) - misfit_change
     return u < 1 / (math.exp(-odds) + 1)
 
 
@@ -245,13 +245,13 @@ def draw(
     gamma = gamma.clone()
     sigma = b.new_empty(C)
     beta = b.new_empty(C, p)
-    known = (A.expand(C, p, p), b, c, prior.precision, prior.logit)
-    drawn = (numbers.u, numbers.turn, numbers.g, numbers.z, gamma, sigma, beta)
+    arrays = (A.expand(C, p, p), b, c, prior.precision, prior.logit)
+    chain_arrays = (numbers.u, numbers.turn, numbers.g, numbers.z, gamma, sigma, beta)
     _loop()(
-        *(x.contiguous().numpy() for x in known),
+        *(x.contiguous().numpy() for x in arrays),
         prior.squares,
         prior.shape(n),
         prior.upper,
-        *(x.contiguous().numpy() for x in drawn),
+        *(x.contiguous().numpy() for x in chain_arrays),
     )
     return gamma, sigma, beta

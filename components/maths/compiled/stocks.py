@@ -86,10 +86,10 @@ def evidence(
             for m in range(j):
                 total -= A[i, m] * A[j, m]
             A[i, j] = total / A[j, j] if j < i else math.sqrt(total)
-        told = b[i]
+        residual = b[i]
         for m in range(i):
-            told -= A[i, m] * b[m]
-        b[i] = told / A[i, i]
+            residual -= A[i, m] * b[m]
+        b[i] = residual / A[i, i]
         value += b[i] * b[i] / (2 * sigma * sigma) - math.log(A[i, i])
     return value
 
@@ -233,8 +233,8 @@ def slice_sample(
     Raises:
         ImportError: numba is not installed.
     """
-    found = x.clone()
+    out = x.clone()
     arrays = (columns, flow, fades, weights, left, omega, gamma, sigma, precision, pull, x)
-    given = [a.contiguous().numpy() for a in arrays]
-    _slicing()(*given, low, high, seeds_of(len(x), generator), found.numpy())
-    return found
+    inputs = [a.contiguous().numpy() for a in arrays]
+    _slicing()(*inputs, low, high, seeds_of(len(x), generator), out.numpy())
+    return out

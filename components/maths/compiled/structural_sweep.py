@@ -54,10 +54,10 @@ def moments(
         b[j] = 0.0
     for t in range(len(y)):
         if seen[t]:
-            told = 0.0
+            signal = 0.0
             for i in used:
-                told += F[t, i] * alpha[t, i]
-            e = y[t] - told
+                signal += F[t, i] * alpha[t, i]
+            e = y[t] - signal
             for j in range(len(b)):
                 b[j] += X[t, j] * e
             c += e * e
@@ -180,7 +180,7 @@ def _sweeps(
     scaled = np.empty(n)
     pulls = np.empty((n, len(noisy)))
     eta = np.empty((n - 1, len(noisy)))
-    left = np.empty(n)
+    residuals = np.empty(n)
     noise = np.empty(n)
     total = np.empty(S)
     b = np.empty(p)
@@ -191,10 +191,10 @@ def _sweeps(
     was = np.empty(p, dtype=np.bool_)
     for i in range(C):
         for s in range(K):
-            less(y, rows, beta[i], left)
+            less(y, rows, beta[i], residuals)
             if d == 1 and len(noisy) == 1 and len(values) == 1:
                 one_state(
-                    left,
+                    residuals,
                     seen,
                     F,
                     mean[0],
@@ -217,7 +217,7 @@ def _sweeps(
                 for k in range(len(noisy)):
                     scale[k] = sigma[i, owner[k]]
                 forwards(
-                    left,
+                    residuals,
                     seen,
                     F,
                     used,
@@ -288,13 +288,13 @@ def grow(flow: Array, fades: Array, kept: float, s: Array, rows: Array, X: Array
     """Build columns from their flows in ``flow``: rows [p, n], and first columns of X [n, …]."""
     p, n = flow.shape
     for j in range(p):
-        own = flow[j]
+        column = flow[j]
         if fades[j]:
-            fading(own, kept, s)
-            own = s
+            fading(column, kept, s)
+            column = s
         for t in range(n):
-            rows[j, t] = own[t]
-            X[t, j] = own[t]
+            rows[j, t] = column[t]
+            X[t, j] = column[t]
 
 
 def own_dynamics(
@@ -314,13 +314,13 @@ def own_dynamics(
     square = 0.0
     product = 0.0
     for t in range(len(alpha) - 1):
-        own = 0.0
-        known = 0.0
+        regressor = 0.0
+        baseline = 0.0
         for i in range(len(base)):
-            own += alpha[t, i] * terms[i]
-            known += alpha[t, i] * base[i]
-        square += own * own
-        product += own * (alpha[t + 1, row] - known)
+            regressor += alpha[t, i] * terms[i]
+            baseline += alpha[t, i] * base[i]
+        square += regressor * regressor
+        product += regressor * (alpha[t + 1, row] - baseline)
     weight = 1 / (scale * scale)
     out[0] = square * weight + precision
     out[1] = product * weight + precision * mean
@@ -378,7 +378,7 @@ def _whole(
     X = np.empty((n, p + 1))
     white = np.empty((n, p + 1))
     s = np.empty(n)
-    left = np.empty(n)
+    residuals = np.empty(n)
     noise = np.empty(n)
     one = np.empty(n)
     P = np.empty((d, d))
@@ -388,7 +388,7 @@ def _whole(
     leads = np.empty((d, p + 1))
     moved = np.empty((d, p + 1))
     gain = np.empty(d)
-    told = np.empty(p + 1)
+    predicted = np.empty(p + 1)
     gains = np.empty((n, d))
     scaled = np.empty(n)
     pulls = np.empty((n, k))
@@ -396,7 +396,7 @@ def _whole(
     total = np.empty(S)
     b = np.empty(p)
     scale = np.empty(k)
-    own = np.empty(2)
+    dynamics = np.empty(2)
     G_values = np.empty(len(values))
     M = np.empty((p + 1, p + 1))
     N = np.empty((p + 1, p + 1))
@@ -437,7 +437,7 @@ def _whole(
                 leads,
                 moved,
                 gain,
-                told,
+                predicted,
                 white,
             )
             columns_first(
@@ -457,9 +457,9 @@ def _whole(
                 B,
                 b,
             )
-        less(y, rows, beta[i], left)
+        less(y, rows, beta[i], residuals)
         forwards(
-            left,
+            residuals,
             seen,
             F,
             used,
@@ -498,16 +498,18 @@ def _whole(
         )
         scales(eta, owner, squares, shape, upper, g[i], total, sigma[i])
         if at[0] >= 0:
-            own_dynamics(alpha[i], at[0], base, terms, sigma[i, at[1]], prior[0], prior[1], own)
+            own_dynamics(
+                alpha[i], at[0], base, terms, sigma[i, at[1]], prior[0], prior[1], dynamics
+            )
             for t in range(n):
                 one[t] = 0.0
-                left[t] = 0.0
+                residuals[t] = 0.0
                 if seen[t]:
                     answer = 0.0
                     for m in used:
                         answer += F[t, m] * alpha[i, t, m]
                     one[t] = 1.0
-                    left[t] = y[t] - answer
+                    residuals[t] = y[t] - answer
             for j in range(p if not fade else 0):
                 was[j] = False
             phi[i] = slice_one(
@@ -515,12 +517,12 @@ def _whole(
                 flow,
                 fades,
                 one,
-                left,
+                residuals,
                 omega,
                 gamma[i] if fade else was,
                 sigma[i, 0],
-                own[0],
-                own[1],
+                dynamics[0],
+                dynamics[1],
                 phi[i],
                 prior[2],
                 prior[3],
@@ -572,13 +574,13 @@ def _whole(
             was,
         )
         if k:
-            less(y, rows, beta[i], left)
+            less(y, rows, beta[i], residuals)
             for t in range(n):
                 one[t] = 0.0
                 if seen[t]:
                     one[t] = 1 / (sigma[i, 0] * sigma[i, 0])
                 else:
-                    left[t] = 0.0
+                    residuals[t] = 0.0
             interweave(
                 F,
                 used,
@@ -589,7 +591,7 @@ def _whole(
                 df,
                 squares,
                 upper,
-                left,
+                residuals,
                 one,
                 after_z[i],
                 after_u[i],

@@ -78,12 +78,12 @@ def height_and_distance(x: Tensor, takeoff: tuple[float, float], dem: Dem) -> Te
     loop = _loop()
     # coordinate by coordinate: what vector instructions read
     columns = x.transpose(-2, -1).contiguous()
-    seen = columns.new_empty(*x.shape[:-2], 2, x.shape[-2])
-    which = ("as_released", "as_printed", "matlab").index(dem)
+    out = columns.new_empty(*x.shape[:-2], 2, x.shape[-2])
+    dem_index = ("as_released", "as_printed", "matlab").index(dem)
     loop(
         columns.view(-1, *columns.shape[-2:]).numpy(),
         *takeoff,
-        which,
-        seen.view(-1, *seen.shape[-2:]).numpy(),
+        dem_index,
+        out.view(-1, *out.shape[-2:]).numpy(),
     )
-    return seen.transpose(-2, -1)
+    return out.transpose(-2, -1)

@@ -63,17 +63,17 @@ def whiten(
                 told[c] = 0.0
             for i in used:
                 row = F[t, i]
-                own = A[i]
+                state = A[i]
                 for c in range(q):
-                    told[c] += own[c] * row
+                    told[c] += state[c] * row
             for c in range(q):
                 told[c] = beside[t, c] - told[c]
                 out[t, c] = told[c] / width
             for i in range(d):
                 gain = M[i] / f
-                own = A[i]
+                state = A[i]
                 for c in range(q):
-                    own[c] += gain * told[c]
+                    state[c] += gain * told[c]
             condition_covariance(P, M, f)
         else:
             for c in range(q):
@@ -81,14 +81,14 @@ def whiten(
         if t == n - 1:
             break
         for i in range(d):
-            own = moved[i]
+            state = moved[i]
             for c in range(q):
-                own[c] = 0.0
+                state[c] = 0.0
             for k in range(start[i], start[i + 1]):
                 value = values[k]
                 other = A[columns[k]]
                 for c in range(q):
-                    own[c] += value * other[c]
+                    state[c] += value * other[c]
         for i in range(d):
             for c in range(q):
                 A[i, c] = moved[i, c]
@@ -104,9 +104,9 @@ def gram(left: Array, unit: float, G: Array) -> None:
     for t in range(n):
         row = left[t]
         for i in range(q):
-            own = G[i]
+            sums = G[i]
             for j in range(i + 1):
-                own[j] += row[i] * row[j]
+                sums[j] += row[i] * row[j]
     for i in range(q):
         for j in range(i + 1):
             G[i, j] *= unit
@@ -182,7 +182,7 @@ def _chains(
     A = np.empty((d, q))
     moved = np.empty((d, q))
     M = np.empty(d)
-    told = np.empty(q)
+    predicted = np.empty(q)
     out = np.empty((n, q))
     N = np.empty((q, q))
     E = np.empty((p, p))
@@ -209,7 +209,7 @@ def _chains(
             A,
             moved,
             M,
-            told,
+            predicted,
             out,
         )
         columns_first(
@@ -248,7 +248,7 @@ def draw(
         whole(layout.rows.columns),
         layout.rows.numbers(G).contiguous().numpy(),
     )
-    known = (
+    arguments = (
         scale,
         noise,
         prior.precision,
@@ -264,6 +264,6 @@ def draw(
         *(x.contiguous().numpy() for x in arrays),
         *rows,
         whole(layout.noisy),
-        *(x.contiguous().numpy() for x in known),
+        *(x.contiguous().numpy() for x in arguments),
     )
     return gamma, beta

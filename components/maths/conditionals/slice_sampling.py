@@ -16,10 +16,10 @@ MOST = 200  # shrinkages, of which an interval is 1e-60 after half
 
 def seeds_of(chains: int, generator: torch.Generator) -> NDArray[np.uint64]:
     """One seed for each chain, on the CPU."""
-    drawn = torch.empty(chains, dtype=torch.int64, device=generator.device).random_(
+    seeds = torch.empty(chains, dtype=torch.int64, device=generator.device).random_(
         generator=generator
     )
-    return drawn.cpu().numpy().view(np.uint64)
+    return seeds.cpu().numpy().view(np.uint64)
 
 
 def slice_sample(
@@ -45,13 +45,13 @@ def slice_sample(
     left = torch.full_like(x, low)
     right = torch.full_like(x, high)
     new = x
-    going = torch.ones_like(x, dtype=torch.bool)
+    is_running = torch.ones_like(x, dtype=torch.bool)
     for k in range(1, MOST + 1):
         point = left + (right - left) * uniform(k)
         above = log_density(point) >= level
-        new = torch.where(going & above, point, new)
-        going = going & ~above
-        if not bool(going.any()):
+        new = torch.where(is_running & above, point, new)
+        is_running = is_running & ~above
+        if not bool(is_running.any()):
             break
         left = torch.where(point < x, point, left)
         right = torch.where(point < x, right, point)

@@ -62,15 +62,15 @@ def swept(M: Tensor, k: Tensor, within: Tensor, chosen: Tensor) -> Tensor:
 
     Source: Goodnight (1979); the sign follows the pivot.
     """
-    at = torch.arange(len(M), device=M.device)
-    row = M[at, k]  # [C, q]
-    pivot = row[at, k]
+    chains = torch.arange(len(M), device=M.device)
+    row = M[chains, k]  # [C, q]
+    pivot = row[chains, k]
     new = M - row.unsqueeze(2) * row.unsqueeze(1) / pivot[:, None, None]
     edge = row / pivot.unsqueeze(1)
     edge = torch.where(within.unsqueeze(1), -edge, edge)
-    new[at, k] = edge
-    new[at, :, k] = edge
-    new[at, k, k] = -pivot.reciprocal()
+    new[chains, k] = edge
+    new[chains, :, k] = edge
+    new[chains, k, k] = -pivot.reciprocal()
     return torch.where(chosen[:, None, None], new, M)
 
 
@@ -87,20 +87,20 @@ def log_odds(
 
     With d, e what is left of column k in them: log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0; given σ [C] the last is
     (S_0 − S_1)/(2 σ²)."""
-    at = torch.arange(len(M), device=M.device)
+    chains = torch.arange(len(M), device=M.device)
     last = M.shape[1] - 1
-    d = M[at, k, k]
-    e = E[at, k, k]
-    h = M[at, k, last]
+    d = M[chains, k, k]
+    e = E[chains, k, k]
+    h = M[chains, k, last]
     S = M[:, last, last]
     d = torch.where(within, -d.reciprocal(), d)
     e = torch.where(within, -e.reciprocal(), e)
     inside = torch.where(within, S, S - h * h / d)
     outside = torch.where(within, S + h * h * d, S)
-    told = (
+    misfit_change = (
         a * (inside / outside).log() if sigma is None else (inside - outside) / (2 * sigma * sigma)
     )
-    return logit[k] + 0.5 * (e / d).log() - told
+    return logit[k] + 0.5 * (e / d).log() - misfit_change
 
 
 def scan_indicators(
@@ -152,19 +152,20 @@ def scan(
 ) -> tuple[Tensor, Tensor]:
     """γ [C, p] after one scan, forwards or backwards as ``turn`` [C] has it, and M swept by it."""
     p = gamma.shape[1]
-    at = torch.arange(len(gamma), device=gamma.device)
+    chains = torch.arange(len(gamma), device=gamma.device)
     for j in range(p):
         k = torch.where(turn < 0.5, j, p - 1 - j)
-        within = gamma[at, k]
+        within = gamma[chains, k]
         # ∞ where π_k is 1, −∞ where it is 0
         into = (
-            u[at, k] < (-log_odds(M, E, k, within, prior.logit, a, sigma)).exp().add(1).reciprocal()
+            u[chains, k]
+            < (-log_odds(M, E, k, within, prior.logit, a, sigma)).exp().add(1).reciprocal()
         )
         flips = into != within
         M = swept(M, k, within, flips)
         E = swept(E, k, within, flips)
         gamma = gamma.clone()
-        gamma[at, k] = into
+        gamma[chains, k] = into
     return gamma, M
 
 

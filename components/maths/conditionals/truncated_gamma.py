@@ -79,11 +79,11 @@ compilable = (mixed, counter_uniform, gamma_of, gamma_beyond, variance_of)
 
 def deviations(g: Tensor, a: float, half: Tensor, upper: float) -> Tensor:
     """σ with σ² ~ InvGamma(a, half), given σ ≤ upper, from numbers g of Gamma(a, 1), of one shape."""
-    drawn = half / g
+    variances = half / g
     beyond = g < half / (upper * upper)
     if beyond.any():
         with np.errstate(over="ignore"):  # a hash is meant to
             for place in beyond.nonzero().tolist():
-                at = tuple(place)
-                drawn[at] = variance_of(float(g[at]), a, float(half[at]), upper)
-    return root(drawn)
+                index = tuple(place)
+                variances[index] = variance_of(float(g[index]), a, float(half[index]), upper)
+    return root(variances)

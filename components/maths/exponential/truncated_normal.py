@@ -24,6 +24,6 @@ def draw_above(f: Tensor, generator: torch.Generator) -> Tensor:
         f.device
     )
     u = u.clamp_min(torch.finfo(f.dtype).tiny)
-    far = f < -5.0 if f.dtype == torch.float32 else f < -30.0
+    is_tail = f < -5.0 if f.dtype == torch.float32 else f < -30.0
     near = f - torch.special.ndtri((log_share(f) + u.log()).exp())
-    return torch.where(far, u.log() / f.clamp_max(-1.0), near.clamp_min(0))
+    return torch.where(is_tail, u.log() / f.clamp_max(-1.0), near.clamp_min(0))

@@ -47,8 +47,8 @@ class LBFGSRun:
 
 def init_lbfgs(theta: Tensor) -> LBFGSRun:
     """A run that starts at θ [P]."""
-    none = theta.new_zeros(0, theta.numel())  # of the curvature pairs
-    return LBFGSRun(theta, float("inf"), torch.zeros_like(theta), none, none)
+    no_pairs = theta.new_zeros(0, theta.numel())  # of the curvature pairs
+    return LBFGSRun(theta, float("inf"), torch.zeros_like(theta), no_pairs, no_pairs)
 
 
 def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:

@@ -34,8 +34,8 @@ def _between(low: Trial, high: Trial) -> float:
     d2 = math.copysign(math.sqrt(square), gap)
     bottom = high.slope - low.slope + 2 * d2
     # eq. (3.59)
-    at = high.step - gap * (high.slope + d2 - d1) / bottom if bottom else low.step + 0.5 * gap
-    fraction = min(max((at - low.step) / gap, 0.1), 0.9)
+    step = high.step - gap * (high.slope + d2 - d1) / bottom if bottom else low.step + 0.5 * gap
+    fraction = min(max((step - low.step) / gap, 0.1), 0.9)
     return low.step + fraction * gap
 
 

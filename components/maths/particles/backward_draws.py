@@ -16,12 +16,12 @@ def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
     filled up with their first.
     """
     r = len(chosen)
-    there = torch.zeros(r, n, dtype=torch.bool, device=chosen.device).scatter_(1, chosen, True)
-    place = there.long().cumsum(1) - 1  # [R, n]
+    is_chosen = torch.zeros(r, n, dtype=torch.bool, device=chosen.device).scatter_(1, chosen, True)
+    place = is_chosen.long().cumsum(1) - 1  # [R, n]
     k = int(place[:, -1].max()) + 1
-    first = there.int().argmax(1, keepdim=True)
+    first = is_chosen.int().argmax(1, keepdim=True)
     different = first.expand(r, k).clone()
-    row, number = there.nonzero(as_tuple=True)
+    row, number = is_chosen.nonzero(as_tuple=True)
     different[row, place[row, number]] = number
     return different, place.gather(1, chosen)
 

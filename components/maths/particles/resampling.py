@@ -108,12 +108,12 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
     """
     n = weights.shape[1]
     edges = _cumulative_weights(weights).mul_(n)
-    whole = edges.floor()
-    stratum = whole.long()
+    floors = edges.floor()
+    stratum = floors.long()
     # the last edge has no stratum of its own, and nothing left
     first = u.gather(1, stratum.clamp(max=n - 1))
-    own = first < edges - whole
-    return _between(stratum + own)
+    has_point = first < edges - floors
+    return _between(stratum + has_point)
 
 
 def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
@@ -141,9 +141,9 @@ def residual_counts(weights: Tensor, u: Tensor) -> Tensor:
     Source: Liu & Chen (1998), section 3.2."""
     n = weights.shape[1]
     expected = weights.double() * (n / weights.double().sum(1, keepdim=True))
-    whole = expected.floor()
-    counts = whole.long()
-    return counts + multinomial_counts(expected - whole, n - counts.sum(1), u)
+    floors = expected.floor()
+    counts = floors.long()
+    return counts + multinomial_counts(expected - floors, n - counts.sum(1), u)
 
 
 def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
@@ -161,28 +161,28 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
     """
     r, n = weights.shape
     expected = weights.double() * (n / weights.double().sum(1, keepdim=True))
-    whole = expected.floor()
+    floors = expected.floor()
     more = torch.zeros_like(expected)  # 1: one offspring more
-    left = expected - whole
-    who = torch.arange(n, device=weights.device).expand(r, n)
-    drawn = 0
-    while who.shape[1] > 1:
-        pairs = who.shape[1] // 2
-        p = left[:, : 2 * pairs : 2]
-        q = left[:, 1 : 2 * pairs : 2]
-        first = who[:, : 2 * pairs : 2]
-        second = who[:, 1 : 2 * pairs : 2]
+    fractions = expected - floors
+    indices = torch.arange(n, device=weights.device).expand(r, n)
+    n_used = 0
+    while indices.shape[1] > 1:
+        pairs = indices.shape[1] // 2
+        p = fractions[:, : 2 * pairs : 2]
+        q = fractions[:, 1 : 2 * pairs : 2]
+        first = indices[:, : 2 * pairs : 2]
+        second = indices[:, 1 : 2 * pairs : 2]
         both = p + q
-        chance = u[:, drawn : drawn + pairs]
-        drawn += pairs
+        chance = u[:, n_used : n_used + pairs]
+        n_used += pairs
         up = both > 1
         # Whether the first goes on: it keeps p + q where that is at most 1; else the second has the offspring.
         first_on = torch.where(up, chance * (2 - both) < 1 - p, chance * both < p)
         settled = torch.where(first_on, second, first)
         more.scatter_(1, settled, up.to(more))
-        left = torch.cat([torch.where(up, both - 1, both), left[:, 2 * pairs :]], 1)
-        who = torch.cat([torch.where(first_on, first, second), who[:, 2 * pairs :]], 1)
-    counts = (whole + more).long()
+        fractions = torch.cat([torch.where(up, both - 1, both), fractions[:, 2 * pairs :]], 1)
+        indices = torch.cat([torch.where(first_on, first, second), indices[:, 2 * pairs :]], 1)
+    counts = (floors + more).long()
     return counts.scatter_add_(
-        1, who, n - counts.sum(1, keepdim=True)
+        1, indices, n - counts.sum(1, keepdim=True)
     )  # the last has what is left: 0 or 1, but for rounding

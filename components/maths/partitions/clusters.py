@@ -94,11 +94,11 @@ def predictive(
 ) -> float:
     """log p(row b | rows of cluster k), Student's t; ``constants`` are its normalisers by the number of rows."""
     D = x.shape[1]
-    own = beta + n[k]
+    beta_k = beta + n[k]
     square = 0.0
     unit = np.empty(D)
     for i in range(D):
-        value = x[b, i] - first[k, i] / own
+        value = x[b, i] - first[k, i] / beta_k
         for m in range(i):
             value -= L[k, i, m] * unit[m]
         unit[i] = value / L[k, i, i]
@@ -106,5 +106,5 @@ def predictive(
     return (
         constants[n[k]]
         - 0.5 * logdet[k]
-        - 0.5 * (nu + n[k] + 1) * math.log1p(own / (own + 1) * square)
+        - 0.5 * (nu + n[k] + 1) * math.log1p(beta_k / (beta_k + 1) * square)
     )

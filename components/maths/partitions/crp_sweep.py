@@ -54,14 +54,14 @@ def gibbs(
         for c in range(K + 1):
             weights[c] = math.exp(weights[c] - top)
             total += weights[c]
-        left = u[b] * total
-        chosen = 0
-        while chosen < K and left >= weights[chosen]:
-            left -= weights[chosen]
-            chosen += 1
-        z[b] = chosen
-        move_row(chosen, x, b, 1, V, first, second, n, beta, L, logdet)
-        if chosen == K:
+        remaining = u[b] * total
+        cluster = 0
+        while cluster < K and remaining >= weights[cluster]:
+            remaining -= weights[cluster]
+            cluster += 1
+        z[b] = cluster
+        move_row(cluster, x, b, 1, V, first, second, n, beta, L, logdet)
+        if cluster == K:
             K += 1
             clear(K, V, first, second, n, beta, L, logdet)
     return K
@@ -254,7 +254,7 @@ def _sweep(
     weights = np.zeros(N + 4)
     members = np.zeros(N, np.int64)
     side = np.zeros(N, np.int64)
-    wanted = np.zeros(N, np.int64)
+    targets = np.zeros(N, np.int64)
     for c in range(C):
         K = 0
         for b in range(N):
@@ -271,13 +271,13 @@ def _sweep(
         for k in range(K):
             factor(k, V, first, second, n, beta, L, logdet)
         accepted[c] = 0.0
-        at = N
+        offset = N
         for _ in range(moves):
-            own = u[c, at : at + 3 + (scans + 2) * N]
+            uniforms = u[c, offset : offset + 3 + (scans + 2) * N]
             K = split_or_merge(
                 z[c],
                 x,
-                own,
+                uniforms,
                 scans,
                 alpha,
                 V,
@@ -292,13 +292,13 @@ def _sweep(
                 marginals,
                 members,
                 side,
-                wanted,
+                targets,
                 K,
             )
             if K < 0:
                 K = -1 - K
                 accepted[c] += 1.0
-            at += 3 + (scans + 2) * N
+            offset += 3 + (scans + 2) * N
         K = gibbs(
             z[c], x, u[c], alpha, V, first, second, n, beta, nu, L, logdet, constants, weights, K
         )

@@ -37,9 +37,9 @@ def ahead_of(
     past = system._replace(
         F=system.F[:times], offset=system.offset[:, :times], noise=system.noise[:, :times]
     )
-    found = filter_system(past, y[:times], seen[:times].tolist())
-    a = found.a[:, -1]
-    P = found.last
+    past_filter = filter_system(past, y[:times], seen[:times].tolist())
+    a = past_filter.a[:, -1]
+    P = past_filter.last
     W = torch.diag_embed(system.W)
     GT = system.G.mT
     crosses: list[Tensor] = []  # of the latest state with w_1 … w_h  # [C, d] each
@@ -65,5 +65,5 @@ def ahead_of(
     lag = torch.arange(horizon, device=mean.device)
     apart = (lag.unsqueeze(1) - lag).to(mean)
     A = torch.where(apart >= 0, kappa.view(-1, 1, 1) ** apart.clamp_min(0), 0.0)
-    own = mean - kappa.unsqueeze(1) * centre * (lag > 0)
-    return AheadOfSeries((A @ own.unsqueeze(2)).squeeze(2), A @ Q @ A.mT)
+    adjusted_mean = mean - kappa.unsqueeze(1) * centre * (lag > 0)
+    return AheadOfSeries((A @ adjusted_mean.unsqueeze(2)).squeeze(2), A @ Q @ A.mT)

@@ -41,10 +41,10 @@ class SeriesCovariance:
             mean.append(system.F @ state + system.a)
             h.append(h[-1] @ system.G)
         effects = torch.stack(h)  # h_k [T + 1, d]
-        at = torch.arange(times, device=effects.device)
-        lag = at.unsqueeze(1) - at  # k of the noise of time u in x_t [T, T]
+        time = torch.arange(times, device=effects.device)
+        lag = time.unsqueeze(1) - time  # k of the noise of time u in x_t [T, T]
         M = torch.where((lag >= 0).unsqueeze(2), effects[lag.clamp_min(0)], 0.0)  # [T, T, d]
-        parts = [torch.einsum("tuj,suj->ts", own, own) for own in M.split(shared, 2)]
+        parts = [torch.einsum("tuj,suj->ts", block, block) for block in M.split(shared, 2)]
         eye = torch.eye(times, dtype=torch.float64, device=effects.device)
         return cls(torch.stack(mean), system.s0 * effects[1:], torch.stack([eye, *parts]))
 

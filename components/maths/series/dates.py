@@ -64,8 +64,8 @@ def _read(form: str, texts: list[str]) -> Any:
     if form in ("week", "day of a week"):
         compact = [text.replace("-", "") + ("1" if form == "week" else "") for text in texts]
         return pd.to_datetime(compact, format="%GW%V%u", errors="coerce")
-    whole = [text + {"year": "-01-01", "month": "-01"}.get(form, "") for text in texts]
-    return pd.to_datetime(whole, format="ISO8601", errors="coerce", utc=True).tz_localize(None)
+    full_texts = [text + {"year": "-01-01", "month": "-01"}.get(form, "") for text in texts]
+    return pd.to_datetime(full_texts, format="ISO8601", errors="coerce", utc=True).tz_localize(None)
 
 
 def name_time(time: pd.Timestamp, like: str) -> str:

@@ -43,8 +43,8 @@ def forward(log_start: Tensor, log_transition: Tensor, log_seen: Tensor) -> Tens
 def ahead(log_weights: Tensor, log_transition: Tensor, horizon: int) -> Tensor:
     """log Pr(z_{T+h} | x_1:T), h = 1 … H, from α_T [K, S] or anything proportional to it -> [K, H, S]."""
     now = log_weights.log_softmax(-1)
-    found = []
+    log_probs = []
     for _ in range(horizon):
         now = torch.logsumexp(now.unsqueeze(-1) + log_transition, -2)
-        found.append(now)
-    return torch.stack(found, 1)
+        log_probs.append(now)
+    return torch.stack(log_probs, 1)

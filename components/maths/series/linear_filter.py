@@ -63,9 +63,9 @@ def filter_series(
     now = first(system, len(r))
     errors = []
     variances = []
-    for value, there in zip(x.unbind(), seen, strict=True):
+    for value, is_observed in zip(x.unbind(), seen, strict=True):
         now = now.ahead(system, q)
-        if not there:
+        if not is_observed:
             continue
         mean, S, spread = now.of_observation(system, r)
         error = value - mean

@@ -45,9 +45,10 @@ class Sparse:
         one = [i for i in range(len(self.start) - 1) if self.start[i + 1] - self.start[i] == 1]
         tail = (1,) * (x.dim() - 2)
         if one:
-            at = [self.start[i] for i in one]
+            places = [self.start[i] for i in one]
             out[:, one] = (
-                values[:, at].reshape(len(x), -1, *tail) * x[:, [self.columns[k] for k in at]]
+                values[:, places].reshape(len(x), -1, *tail)
+                * x[:, [self.columns[k] for k in places]]
             )
         for i in range(len(self.start) - 1):
             a = self.start[i]
@@ -180,7 +181,7 @@ def driven(layout: StateLayout, G: Tensor, noise: Tensor) -> Tensor:
 
 def _pattern(rows: Sparse) -> Tensor:
     d = len(rows.start) - 1
-    there = torch.zeros(d, d, dtype=torch.bool)
+    pattern = torch.zeros(d, d, dtype=torch.bool)
     for i in range(d):
-        there[i, list(rows.columns[rows.start[i] : rows.start[i + 1]])] = True
-    return there
+        pattern[i, list(rows.columns[rows.start[i] : rows.start[i + 1]])] = True
+    return pattern

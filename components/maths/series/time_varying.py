@@ -72,14 +72,14 @@ def filter_system(
     covariances = [P]
     gains = []
     errors = []
-    for t, there in enumerate(seen):
+    for t, is_observed in enumerate(seen):
         F = system.F[t]
         PF = P @ F  # [C, d]
         mean = a @ F + system.offset[:, t]
         S = PF @ F + system.noise[:, t]
         means.append(mean)
         variances.append(S)
-        if there:
+        if is_observed:
             error = y[:, t] - mean
             worth = S if weigh is None else S + system.noise[:, t] * (1 / weigh(t, error, S) - 1)
             root = worth.rsqrt().unsqueeze(1)
@@ -101,9 +101,9 @@ def filter_system(
     v = torch.stack(errors, 1)
     counts = torch.tensor(seen, device=v.device)
     log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * counts).sum(1)
-    kept = torch.stack(covariances, 1) if keep else None
+    stored_P = torch.stack(covariances, 1) if keep else None
     return FilteredSystem(
-        log_density, mean, S, torch.stack(states, 1), kept, P, torch.stack(gains, 1), v
+        log_density, mean, S, torch.stack(states, 1), stored_P, P, torch.stack(gains, 1), v
     )
 
 
@@ -129,18 +129,20 @@ def smooth_system(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tup
         α̂_t = a_t + P_t r_{t−1},   V_t = P_t − P_t N_{t−1} P_t,   N_{t−1} = F_tᵀF_t/S_t + L_tᵀ N_t L_t,   L_t = G − K_t F_t
 
     Source: Durbin and Koopman (2012), eq. (4.44)."""
-    found = filter_system(system, y, seen, keep=True)
-    assert found.P is not None
-    r = _adjoints(system, found, seen)
-    N = torch.zeros_like(found.last)
+    forward_pass = filter_system(system, y, seen, keep=True)
+    assert forward_pass.P is not None
+    r = _adjoints(system, forward_pass, seen)
+    N = torch.zeros_like(forward_pass.last)
     covariances = []
     for t in range(len(seen) - 1, -1, -1):
-        L = system.G - found.gain[:, t].unsqueeze(2) * system.F[t]
+        L = system.G - forward_pass.gain[:, t].unsqueeze(2) * system.F[t]
         N = L.mT @ N @ L
         if seen[t]:
-            N = N + torch.outer(system.F[t], system.F[t]) / found.variance[:, t].view(-1, 1, 1)
-        P = found.P[:, t]
+            N = N + torch.outer(system.F[t], system.F[t]) / forward_pass.variance[:, t].view(
+                -1, 1, 1
+            )
+        P = forward_pass.P[:, t]
         covariances.append(P - P @ N @ P)
-    return found.a[:, :-1] + (found.P[:, :-1] @ r[:, :-1].unsqueeze(3)).squeeze(3), torch.stack(
-        covariances[::-1], 1
-    )
+    return forward_pass.a[:, :-1] + (forward_pass.P[:, :-1] @ r[:, :-1].unsqueeze(3)).squeeze(
+        3
+    ), torch.stack(covariances[::-1], 1)

@@ -26,9 +26,9 @@ class Chosen(NamedTuple):
 @cache
 def _smallest_first(A: int, B: int) -> Tensor:
     """Indices of pairs of mixtures, the pairs with the smallest supports first."""
-    hers = torch.tensor(sizes(A, B))
-    his = torch.tensor(sizes(B, A))
-    return torch.argsort((hers[:, None] + his[None, :]).flatten(), stable=True)
+    sizes_a = torch.tensor(sizes(A, B))
+    sizes_b = torch.tensor(sizes(B, A))
+    return torch.argsort((sizes_a[:, None] + sizes_b[None, :]).flatten(), stable=True)
 
 
 def pairs(A: int, B: int) -> int:
@@ -53,7 +53,9 @@ def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
         _equilibrium(a, b, selection)
         for a, b in zip(r_a.split(parts), r_b.split(parts), strict=True)
     ]
-    return Chosen(torch.cat([found.x for found in each]), torch.cat([found.y for found in each]))
+    return Chosen(
+        torch.cat([solution.x for solution in each]), torch.cat([solution.y for solution in each])
+    )
 
 
 def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
@@ -62,20 +64,22 @@ def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
     r_b = r_b.double()
     x = mixtures(r_b)
     y = mixtures(r_a.mT)  # [N, K, A], [N, L, B]
-    hers = r_a @ y.mT
-    his = x @ r_b  # what each action is worth [N, A, L], [N, K, B]
-    worth_a = x @ hers
-    worth_b = his @ y.mT  # [N, K, L]
-    gain = torch.maximum(hers.amax(1).unsqueeze(1) - worth_a, his.amax(2).unsqueeze(2) - worth_b)
+    payoffs_a = r_a @ y.mT
+    payoffs_b = x @ r_b  # what each action is worth [N, A, L], [N, K, B]
+    worth_a = x @ payoffs_a
+    worth_b = payoffs_b @ y.mT  # [N, K, L]
+    gain = torch.maximum(
+        payoffs_a.amax(1).unsqueeze(1) - worth_a, payoffs_b.amax(2).unsqueeze(2) - worth_b
+    )
     gain = gain.flatten(1).nan_to_num(torch.inf)
     tolerance = TIE * torch.maximum(r_a.abs().amax((1, 2)), r_b.abs().amax((1, 2))).unsqueeze(1)
     holds = gain <= torch.maximum(tolerance, gain.amin(1, keepdim=True))
     if selection != "first":
-        wanted = (worth_a if selection == "best" else worth_a + worth_b).flatten(1)
-        wanted = torch.where(holds, wanted, -torch.inf)
-        holds &= wanted >= wanted.amax(1, keepdim=True) - tolerance
+        criterion = (worth_a if selection == "best" else worth_a + worth_b).flatten(1)
+        criterion = torch.where(holds, criterion, -torch.inf)
+        holds &= criterion >= criterion.amax(1, keepdim=True) - tolerance
     order = _smallest_first(A, B).to(r_a.device)
     pair = order[holds[:, order].long().argmax(1)]
-    at = torch.arange(N, device=r_a.device)
+    games = torch.arange(N, device=r_a.device)
     L = y.shape[1]
-    return Chosen(x[at, pair // L].to(dtype), y[at, pair % L].to(dtype))
+    return Chosen(x[games, pair // L].to(dtype), y[games, pair % L].to(dtype))

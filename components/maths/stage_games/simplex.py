@@ -36,24 +36,24 @@ def safest(payoff: Tensor) -> Tensor:
     basis = torch.arange(B, B + A, device=payoff.device).repeat(N, 1)
     for _ in range(PATIENCE * (A + B)):
         better = tableau[:, A, :-1] < -ZERO
-        going = better.any(1).nonzero().squeeze(1)
-        if not len(going):
+        unsolved = better.any(1).nonzero().squeeze(1)
+        if not len(unsolved):
             duals = tableau[:, A, B:-1].clamp_min(0)
             return duals / duals.sum(1, keepdim=True)
-        now = tableau[going]
-        at = torch.arange(len(going), device=payoff.device)
-        enters = better[going].long().argmax(1)
-        column = now[at, :, enters]  # [n, A + 1]
+        now = tableau[unsolved]
+        games = torch.arange(len(unsolved), device=payoff.device)
+        enters = better[unsolved].long().argmax(1)
+        column = now[games, :, enters]  # [n, A + 1]
         limits = torch.where(
             column[:, :A] > ZERO, now[:, :A, -1] / column[:, :A].clamp_min(ZERO), torch.inf
         )
         tied = limits <= limits.amin(1, keepdim=True) + ZERO
-        leaves = torch.where(tied, basis[going], A + B).argmin(1)
-        row = now[at, leaves] / column[at, leaves].unsqueeze(1)
+        leaves = torch.where(tied, basis[unsolved], A + B).argmin(1)
+        row = now[games, leaves] / column[games, leaves].unsqueeze(1)
         now = now - column.unsqueeze(2) * row.unsqueeze(1)
-        now[at, leaves] = row
-        tableau[going] = now
-        basis[going, leaves] = enters
+        now[games, leaves] = row
+        tableau[unsolved] = now
+        basis[unsolved, leaves] = enters
     raise NumericalTrouble(
         "a matrix game was not solved", "look for rewards of very different sizes"
     )

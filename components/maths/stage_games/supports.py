@@ -44,9 +44,9 @@ def mixtures(payoff: Tensor) -> Tensor:
     Source: Shapley and Snow (1950).
     """
     N, A, B = payoff.shape
-    found = [torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A)]
+    blocks = [torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A)]
     for size in range(2, min(A, B) + 1):
-        rows, columns = (chosen.to(payoff.device) for chosen in _choices(A, B, size))
+        rows, columns = (choice.to(payoff.device) for choice in _choices(A, B, size))
         # [N, n, k, k], a row for each of his columns
         part = payoff[:, rows[:, :, None], columns[:, None, :]].mT
         system = torch.cat(
@@ -56,6 +56,6 @@ def mixtures(payoff: Tensor) -> Tensor:
         one[..., -1] = 1
         x, singular = torch.linalg.solve_ex(system, one)
         x = x.clamp_min(0).masked_fill((singular != 0).unsqueeze(-1), torch.nan)
-        whole = payoff.new_zeros(N, len(rows), A)
-        found.append(whole.scatter(2, rows.expand(N, -1, -1), x / x.sum(-1, keepdim=True)))
-    return torch.cat(found, 1)
+        zeros = payoff.new_zeros(N, len(rows), A)
+        blocks.append(zeros.scatter(2, rows.expand(N, -1, -1), x / x.sum(-1, keepdim=True)))
+    return torch.cat(blocks, 1)

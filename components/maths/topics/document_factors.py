@@ -85,17 +85,17 @@ def tensors(
     rows = torch.arange(len(lengths), device=b.device).repeat_interleave(lengths)
     local = b[words]
     n = counts.to(b.dtype)  # [M, K], [M]
-    going = lengths > 0
+    is_running = lengths > 0
     passes = torch.zeros_like(lengths)
     for _ in range(most):
         t = gamma.digamma().exp()
         ratio = n / (t[rows] * local).sum(1)
         new = alpha + t * torch.zeros_like(gamma).index_add_(0, rows, ratio[:, None] * local)
         change = (new - gamma).abs().mean(1)
-        gamma = torch.where(going[:, None], new, gamma)
-        passes = passes + going
-        going = going & (change >= tolerance)
-        if not going.any():
+        gamma = torch.where(is_running[:, None], new, gamma)
+        passes = passes + is_running
+        is_running = is_running & (change >= tolerance)
+        if not is_running.any():
             break
     t = gamma.digamma().exp()
     norm = (t[rows] * local).sum(1)

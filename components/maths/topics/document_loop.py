@@ -95,16 +95,16 @@ def _documents(
             passes[d] = 0
             continue
         wide = gather_columns(words[lo:hi], counts[lo:hi], b, local, n)
-        own = gamma[d]
-        done = 0
-        while done < most:
-            weights(own, t)
+        gamma_d = gamma[d]
+        n_passes = 0
+        while n_passes < most:
+            weights(gamma_d, t)
             shares(t, local, wide, n, norm, ratio)
-            change = update_gamma(t, local, wide, ratio, alpha, own)
-            done += 1
+            change = update_gamma(t, local, wide, ratio, alpha, gamma_d)
+            n_passes += 1
             if change < tolerance * K:
                 break
-        weights(own, t)
+        weights(gamma_d, t)
         shares(t, local, wide, n, norm, ratio)
         total = 0.0
         for j in range(hi - lo):
@@ -113,7 +113,7 @@ def _documents(
             for k in range(K):
                 row[k] += t[k] * ratio[j]
         fit[d] = total
-        passes[d] = done
+        passes[d] = n_passes
 
 
 @cache

@@ -106,13 +106,13 @@ class LatentEvidence:
         estimates: Tensor,
         rng: Rng,
     ) -> dict[str, float]:
-        found = []
+        log_evidences = []
         rates = []
-        left = self.ais_rows
+        n_remaining = self.ais_rows
         for i, part in enumerate(parts):
-            if left <= 0:
+            if n_remaining <= 0:
                 break
-            some = part.part(slice(0, left), 1.0)
+            some = part.part(slice(0, n_remaining), 1.0)
             with torch.no_grad():
                 like = module.encode(some)[0]
             target = partial(module.log_joint, some)
@@ -120,10 +120,10 @@ class LatentEvidence:
             log_w, rate = annealed_log_weights(
                 target, like, self.ais_temperatures, self.ais_chains, generator
             )
-            found.append(log_mean_exp(log_w))
+            log_evidences.append(log_mean_exp(log_w))
             rates.append(rate)
-            left -= some.n_rows
-        annealed = torch.cat(found)
+            n_remaining -= some.n_rows
+        annealed = torch.cat(log_evidences)
         out = {"nll_ais": -float(annealed.mean()), "ais_acceptance": float(torch.cat(rates).mean())}
         if len(estimates):
             out["ais_gain"] = float((annealed - estimates[: len(annealed)]).mean())

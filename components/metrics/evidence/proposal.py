@@ -103,7 +103,12 @@ def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tupl
     parts = [(part, n) for part, n in zip(components(target, m, s), counts, strict=True) if n > 0]
     with torch.no_grad():
         draws = noise.split([n for _, n in parts])
-        z = torch.cat([part.apply_noise(own) for (part, _), own in zip(parts, draws, strict=True)])
+        z = torch.cat(
+            [
+                part.apply_noise(part_noise)
+                for (part, _), part_noise in zip(parts, draws, strict=True)
+            ]
+        )
         each = [part.log_prob(z) + math.log(n / S) for part, n in parts]
         return z, torch.stack(each).logsumexp(0)
 

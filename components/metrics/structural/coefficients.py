@@ -28,8 +28,8 @@ def rhat_of(draws: HoldsDraws) -> dict[str, float]:
         or draws.log_weights is not None
     ):
         return {}
-    found = zip(draws.names, diagnostics.split_rhat(draws.values).tolist(), strict=True)
-    return {name: value for name, value in found if not math.isnan(value)}
+    pairs = zip(draws.names, diagnostics.split_rhat(draws.values).tolist(), strict=True)
+    return {name: value for name, value in pairs if not math.isnan(value)}
 
 
 def effects_per_unit(draws: HoldsDraws, selects: Selects) -> dict[str, Tensor]:
@@ -63,8 +63,8 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
     values = draws.values.flatten(0, 1)
     table = pd.DataFrame({"name": draws.names} | _moments(values))
     effects = effects_per_unit(draws, selects)
-    none = values.new_full((len(values),), math.nan)
-    per_unit = torch.stack([effects.get(name, none) for name in draws.names], 1)
+    nans = values.new_full((len(values),), math.nan)
+    per_unit = torch.stack([effects.get(name, nans) for name in draws.names], 1)
     for column, numbers in _moments(per_unit).items():
         table["per_unit" if column == "mean" else f"per_unit_{column}"] = numbers
     table["inclusion"] = [selects.inclusion.get(name, math.nan) for name in draws.names]

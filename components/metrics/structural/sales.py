@@ -13,8 +13,8 @@ def mape(predicted: Tensor, y: Tensor) -> float:
     """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over the T times at which y [T] is observed (not NaN) and not 0; NaN where there are none.
 
     Source: Gallego (2021), section 1.2.4."""
-    there = ~y.isnan() & (y != 0)
-    return float(100 * ((y - predicted)[there] / y[there]).abs().mean())
+    is_valid = ~y.isnan() & (y != 0)
+    return float(100 * ((y - predicted)[is_valid] / y[is_valid]).abs().mean())
 
 
 def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> dict[str, float]:
@@ -24,22 +24,25 @@ def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> 
 
     Source: Gallego (2021), section 1.2.4, Table 1.1."""
     check_shape("the forecasts", predictive.mu, None, *y.shape, None)
-    there = ~y.isnan()
-    if not bool(there.any()):
+    is_observed = ~y.isnan()
+    if not bool(is_observed.any()):
         return {}
     mean = predictive.mean[:, 0]
-    cdf = predictive.cdf(torch.where(there, y, mean).unsqueeze(1))[:, 0]
+    cdf = predictive.cdf(torch.where(is_observed, y, mean).unsqueeze(1))[:, 0]
     zeros = int((y == 0).sum())
-    out = {"mape": mape(mean, y)} if zeros < int(there.sum()) else {}
+    out = {"mape": mape(mean, y)} if zeros < int(is_observed.sum()) else {}
     out |= {"mape_zeros": float(zeros)} if zeros else {}
-    out["coverage90"] = float(((cdf - 0.5).abs() <= 0.45)[there].double().mean())
+    out["coverage90"] = float(((cdf - 0.5).abs() <= 0.45)[is_observed].double().mean())
     years = sorted({date[:4] for date in dates}) if dates else []
     spans = {
         f"/{year}": torch.tensor([date.startswith(year) for date in dates], device=y.device)
         for year in years
     }
-    for name, within in {"": torch.ones_like(there), **(spans if len(years) > 1 else {})}.items():
-        both = there & within
+    for name, within in {
+        "": torch.ones_like(is_observed),
+        **(spans if len(years) > 1 else {}),
+    }.items():
+        both = is_observed & within
         if bool(both.any()):
             out[f"cumulative{name}"] = float(mean[both].sum())
             out[f"cumulative_observed{name}"] = float(y[both].sum())
@@ -57,10 +60,10 @@ def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
     Source: Brodersen et al. (2015).
     """
     check_shape("the paths without an intervention", paths, None, *y.shape)
-    there = ~y.isnan()
-    without = paths[:, there].sum(1)  # [S]
-    observed = y[there].sum()
-    number = int(there.sum())
+    is_observed = ~y.isnan()
+    without = paths[:, is_observed].sum(1)  # [S]
+    observed = y[is_observed].sum()
+    number = int(is_observed.sum())
     effect = observed - without
     low, middle, high = (float(effect.quantile(level)) for level in (0.025, 0.5, 0.975))
     s = len(without)

@@ -13,11 +13,11 @@ def of_selection(
 
     Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5.
     """
-    found: dict[str, list[float]] = {}
+    hits_by_label: dict[str, list[float]] = {}
     for name, share in inclusion.items():
         bare = name.removesuffix(LAG)
         if bare in coefficients:
             label = "true_found" if coefficients[bare] else "idle_kept"
             label = f"inputs_{label}" if bare in inputs else label
-            found.setdefault(label, []).append(float(share >= IN))
-    return {label: sum(kept) / len(kept) for label, kept in found.items()}
+            hits_by_label.setdefault(label, []).append(float(share >= IN))
+    return {label: sum(hits) / len(hits) for label, hits in hits_by_label.items()}

@@ -19,7 +19,7 @@ def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:
         return {f"mean/{name}": float(mean[j]) for j, name in enumerate(posterior.names[:MOST])}
     named = [(name, j) for j, name in enumerate(posterior.names[:MOST])]
     return {
-        f"{what}/{name}": float(v[j])
-        for what, v in (("mean", mean), ("sd", sd))
+        f"{moment}/{name}": float(v[j])
+        for moment, v in (("mean", mean), ("sd", sd))
         for name, j in named
     }

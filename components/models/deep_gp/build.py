@@ -66,14 +66,14 @@ def choose_initial_inputs(
         rows = torch.arange(M, device=x.device).expand(problem.n_tasks, M)
         return shared, Layout(problem.n_tasks, M, rows, None, None)
     m = max(M // problem.n_tasks, 1) if settings.inducing_by_task == "dealt" else M
-    own = []
+    task_inputs = []
     for observed in problem.train.mask.T:
         mine = choose_inputs(x[observed], m, settings.inducing, generator)
-        own.append(
+        task_inputs.append(
             torch.cat([mine, choose_inputs(x[~observed], m - mine.shape[0], "rows", generator)])
         )
     rows = M + torch.arange(problem.n_tasks * m, device=x.device).view(-1, m)
-    return torch.cat([shared, *own]), Layout(problem.n_tasks, m, rows, None, None)
+    return torch.cat([shared, *task_inputs]), Layout(problem.n_tasks, m, rows, None, None)
 
 
 def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
@@ -190,7 +190,7 @@ def build_shared_and_specific(
     levels = []
     for depth in range(1, settings.depth + 1):
         g = b.features[0]
-        shared = own = None
+        shared = task_layer = None
         if n_shared:
             assert g is not None
             weight = make_linear_map(problem.train.x if depth == 1 else g[0], n_shared)
@@ -207,8 +207,8 @@ def build_shared_and_specific(
             name = f"specific {depth}"
             length = specific.lengthscale
             variance = specific.variance
-            own = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
-        level = SharedAndSpecific(shared, own, b.T)
+            task_layer = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
+        level = SharedAndSpecific(shared, task_layer, b.T)
         b.features = level.propagate(b.features, b.layout, rng.init)
         levels.append(level)
     names = [f"g{i + 1}" for i in range(n_shared)] + [

@@ -160,8 +160,8 @@ class CollapsedMDGP(nn.Module):
         for eps in self.draw_noise(None, n, generator):
             with torch.no_grad():
                 labels, _ = self._labels(eps)
-                known = self.top.condition_on(labels)
-            parts.append(self.top.predict_given(known, labels, self.features(x, eps)[0]))
+                posterior = self.top.condition_on(labels)
+            parts.append(self.top.predict_given(posterior, labels, self.features(x, eps)[0]))
         return pool(parts)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:

@@ -68,15 +68,15 @@ class TwoLayers(nn.Module):
     def elbo_rows(self, batch: Batch, noise: Tensor) -> Tensor:
         """log p(y_b | f_2(f_1(x_b))) [S, B] at a sample of f_2, or its mean over q(f_2); 0 where the label is missing."""
         mean, variance = self.top_moments(batch.x, noise)
-        seen = batch.mask[:, 0]
-        y = torch.where(seen, batch.y[:, 0], 0.0)
+        is_observed = batch.mask[:, 0]
+        y = torch.where(is_observed, batch.y[:, 0], 0.0)
         spread = variance  # of the closed form: E (y − f)² = (y − μ)² + v
         if self.samples_top:
             mean = mean + variance.sqrt() * noise[..., -1]
             spread = torch.zeros_like(variance)
         square = (y - mean).square() + spread
         value = -0.5 * (math.log(2 * math.pi * self.noise_variance) + square / self.noise_variance)
-        return torch.where(seen, value, 0.0)
+        return torch.where(is_observed, value, 0.0)
 
     def kl(self) -> Tensor:
         return self.inner.kl() + self.top.kl()
@@ -97,12 +97,14 @@ class TwoLayers(nn.Module):
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y | f_2) at n draws of f_1 and f_2 at every row of x [B, D] by itself."""
-        said = self.sample_predictive(x, n, generator)
+        predictive = self.sample_predictive(x, n, generator)
         eps = torch.randn(
-            said.mu.shape, generator=generator, dtype=x.dtype, device=generator.device
+            predictive.mu.shape, generator=generator, dtype=x.dtype, device=generator.device
         ).to(x.device)
-        noise = torch.full_like(said.v, self.noise_variance)
-        return GaussianMixture(said.mu + (said.v - noise).clamp_min(0).sqrt() * eps, noise)
+        noise = torch.full_like(predictive.v, self.noise_variance)
+        return GaussianMixture(
+            predictive.mu + (predictive.v - noise).clamp_min(0).sqrt() * eps, noise
+        )
 
 
 @register("model", "dgp")

@@ -83,7 +83,7 @@ class GPLayer(nn.Module):
         """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over the layer's processes
         and the jitter K_zz needed."""
         w = torch.exp(-2 * self.log_lengthscale)
-        mean, variance, told = sparse_conditional(
+        mean, variance, terms = sparse_conditional(
             x, self.inducing, w, self.q_mean, self.q_tril, self.shape, self.jitter, self.name
         )
         mean = mean * torch.exp(0.5 * self.log_variance)[:, None, None]
@@ -93,7 +93,7 @@ class GPLayer(nn.Module):
         variance = (
             variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
         )
-        return mean, variance, told
+        return mean, variance, terms
 
     @torch.no_grad()
     def propagate(self, x: Tensor, generator: torch.Generator) -> Tensor:

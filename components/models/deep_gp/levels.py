@@ -59,11 +59,11 @@ class SharedAndSpecific(nn.Module):
     def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         assert self.shared is not None
         S, B, D = g.shape
-        mean, variance, told = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
+        mean, variance, terms = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
         return (
             mean.reshape(-1, S, B).permute(1, 2, 0),
             variance.reshape(-1, S, B).permute(1, 2, 0),
-            told,
+            terms,
         )
 
     def _specific_inputs(self, features: Features, layout: Layout) -> Tensor:
@@ -83,19 +83,19 @@ class SharedAndSpecific(nn.Module):
         """Samples of this level's features; divergence and jitter of each of its layers."""
         g = None
         h = None
-        told = []
+        terms = []
         if self.shared is not None:
             assert features[0] is not None
             mean, variance, of_shared = self._shared_moments(features[0])
             g = sample(mean, variance, noise[0])
-            told.append(of_shared)
+            terms.append(of_shared)
         if self.specific is not None:
             x = self._specific_inputs(features, layout)
             mean, variance, of_specific = self.specific(x)
             S = x.shape[1] // layout.n_rows
             h = sample(self._unfold(mean, S), self._unfold(variance, S), noise[1])
-            told.append(of_specific)
-        return (g, h), told
+            terms.append(of_specific)
+        return (g, h), terms
 
     def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
         """Representative features (``GPLayer.propagate``): where the next level's inducing inputs start."""
@@ -136,11 +136,11 @@ class CoregionalisedLevel(nn.Module):
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Mean and variance of u at x [S, B, D], [S, B, Q]."""
         S, B, D = x.shape
-        mean, variance, told = self.base(x.reshape(S * B, D))
+        mean, variance, terms = self.base(x.reshape(S * B, D))
         return (
             mean.reshape(-1, S, B).permute(1, 2, 0),
             variance.reshape(-1, S, B).permute(1, 2, 0),
-            told,
+            terms,
         )
 
     def mix(self, u: Tensor) -> Tensor:
@@ -153,13 +153,13 @@ class CoregionalisedLevel(nn.Module):
         g, h = features
         if self.first:
             assert g is not None
-            mean, variance, told = self.moments(g)
-            return (None, self.mix(layout.gather(sample(mean, variance, noise[0])))), [told]
+            mean, variance, terms = self.moments(g)
+            return (None, self.mix(layout.gather(sample(mean, variance, noise[0])))), [terms]
         assert h is not None
         S, T, n, D = h.shape
-        mean, variance, told = self.moments(h.reshape(S, T * n, D))
+        mean, variance, terms = self.moments(h.reshape(S, T * n, D))
         u = sample(mean, variance, noise[0])
-        return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), [told]
+        return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), [terms]
 
     def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
         g, h = features

@@ -122,11 +122,11 @@ def given_draws(
     likelihood: Likelihood, mean: Tensor, variance: Tensor, n: int, generator: torch.Generator
 ) -> Predictive:
     """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S draws each."""
-    of = torch.arange(n, device=mean.device) % len(mean)
+    indices = torch.arange(n, device=mean.device) % len(mean)
     eps = torch.randn(
         (n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=generator.device
     )
-    f = mean[of] + variance.sqrt()[of] * eps.to(mean.device)
+    f = mean[indices] + variance.sqrt()[indices] * eps.to(mean.device)
     return likelihood.predictive(f, torch.zeros_like(f), torch.zeros_like(f))
 
 

@@ -94,33 +94,33 @@ class MultiTaskDGP(nn.Module):
     def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, list[LayerTerms]]:
         """Samples of Λ^t [S, T, n, D] at x [B, D]; divergence and jitter of each layer below the top one."""
         features: Features = (x.unsqueeze(0), None)
-        told: list[LayerTerms] = []
+        terms: list[LayerTerms] = []
         for level, eps in zip(self._levels(), noise.levels, strict=True):
             features, of_level = level(features, noise.layout, eps)
-            told += of_level
+            terms += of_level
         combined = join_features(features, noise.layout)
         if self.pass_inputs:
             inputs = noise.layout.gather(x.unsqueeze(0)).expand(combined.shape[0], -1, -1, -1)
             combined = torch.cat([combined, inputs], -1)
-        return combined, told
+        return combined, terms
 
     def elbo(self, batch: Batch, noise: DGPNoise) -> dict[str, Tensor]:
         """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter K_zz needed."""
-        features, told = self.features(batch.x, noise)
+        features, terms = self.features(batch.x, noise)
         mean, variance, of_top = self.top(features)
-        told.append(of_top)
+        terms.append(of_top)
         expected = self.likelihood.expected_log_prob(
             noise.layout.labels(batch.y), mean, variance, noise.likelihood
         )
         weight = noise.layout.weight
         total = expected.sum() if weight is None else (expected * weight).sum()
         log_likelihood = total * (batch.scale / expected.shape[0])
-        kl = torch.stack([layer.kl for layer in told]).sum()  # over every process of every layer
+        kl = torch.stack([layer.kl for layer in terms]).sum()  # over every process of every layer
         return {
             "elbo": log_likelihood - kl,
             "log_likelihood": log_likelihood,
             "kl": kl,
-            "jitter": torch.tensor(max(layer.jitter for layer in told)),
+            "jitter": torch.tensor(max(layer.jitter for layer in terms)),
         }
 
     # ---- predictions -------------------------------------------------------------------------------------------------

@@ -23,12 +23,12 @@ class IndependentTop(nn.Module):
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], divergence and jitter."""
         S, T, n, _ = features.shape
-        mean, variance, told = self.layer(fold_samples(features))  # [T, C, S · n]
+        mean, variance, terms = self.layer(fold_samples(features))  # [T, C, S · n]
 
         def unfold(f: Tensor) -> Tensor:
             return f.reshape(T, -1, S, n).permute(2, 0, 3, 1)
 
-        return unfold(mean), unfold(variance), told
+        return unfold(mean), unfold(variance), terms
 
 
 class CoregionalisedTop(nn.Module):
@@ -45,12 +45,12 @@ class CoregionalisedTop(nn.Module):
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], divergence and jitter."""
         S, T, n, D = features.shape
-        mean, variance, told = self.layer(features.reshape(S * T * n, D))  # [1, R, S · T · n]
+        mean, variance, terms = self.layer(features.reshape(S * T * n, D))  # [1, R, S · T · n]
         mean, variance = (f.reshape(-1, S, T, n).permute(1, 2, 3, 0) for f in (mean, variance))
         return (
             torch.matmul(mean, self.mixing.mT),
             torch.matmul(variance, self.mixing.square().mT),
-            told,
+            terms,
         )
 
 

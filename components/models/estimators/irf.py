@@ -58,22 +58,24 @@ class Forests(nn.Module):
         noise = []
         curves = []
         for t in range(self.n_tasks):
-            seen = batch.mask[:, t].cpu().numpy()
-            if not seen.any():
+            is_observed = batch.mask[:, t].cpu().numpy()
+            if not is_observed.any():
                 raise Misfit(
                     f"task {t}: no training label, a forest needs one; raise dataset.n_train"
                 )
-            y = batch.y[:, t].detach().cpu().numpy()[seen]
+            y = batch.y[:, t].detach().cpu().numpy()[is_observed]
             forest = kind(bootstrap=True, random_state=seed + t, n_jobs=1, **self.options)
             if self.calibrated == "none":
-                forest.fit(x[seen], y)
+                forest.fit(x[is_observed], y)
             else:
                 forest, curve = _fit_calibration(
-                    forest, x[seen], y, self.calibrated, self.n_classes, t
+                    forest, x[is_observed], y, self.calibrated, self.n_classes, t
                 )
                 curves.append(curve)
             forests.append(forest)
-            noise.append(_residual_variance(forest, x[seen], y) if self.target == "real" else 0.0)
+            noise.append(
+                _residual_variance(forest, x[is_observed], y) if self.target == "real" else 0.0
+            )
         n_trees = self.options["n_estimators"]
         values = self.n_classes
         size = max(tree.tree_.node_count for forest in forests for tree in forest.estimators_)
@@ -89,10 +91,10 @@ class Forests(nn.Module):
                 tree = estimator.tree_
                 here = (t, k, slice(estimator.tree_.node_count))
                 leaf = tree.children_left < 0
-                own = np.arange(tree.node_count)
+                nodes = np.arange(tree.node_count)
                 # a leaf leads to itself
-                child[(0, *here)] = np.where(leaf, own, tree.children_left)
-                child[(1, *here)] = np.where(leaf, own, tree.children_right)
+                child[(0, *here)] = np.where(leaf, nodes, tree.children_left)
+                child[(1, *here)] = np.where(leaf, nodes, tree.children_right)
                 feature[here] = np.where(leaf, 0, tree.feature)
                 threshold[here] = np.where(leaf, np.inf, tree.threshold)
                 value[here][:, columns] = tree.value[:, 0]
@@ -128,9 +130,11 @@ class Forests(nn.Module):
             )
             node = torch.zeros(len(left), len(x), dtype=torch.long, device=x.device)  # [K, B]
             for _ in range(int(fitted["depth"])):
-                at = rows.T.gather(0, feature.gather(1, node))
+                split_inputs = rows.T.gather(0, feature.gather(1, node))
                 node = torch.where(
-                    at <= threshold.gather(1, node), left.gather(1, node), right.gather(1, node)
+                    split_inputs <= threshold.gather(1, node),
+                    left.gather(1, node),
+                    right.gather(1, node),
                 )
             value = fitted["value"][t]
             tasks.append(value.gather(1, node[..., None].expand(-1, -1, value.shape[-1])))
@@ -169,10 +173,10 @@ def _fit_calibration(
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.model_selection import StratifiedKFold
 
-    found, counts = np.unique(y, return_counts=True)
-    if len(found) < 2 or counts.min() < FOLDS:
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2 or counts.min() < FOLDS:
         raise Misfit(
-            f"model.calibrated: task {task} has a class with {counts.min() if len(found) > 1 else 0} training labels, "
+            f"model.calibrated: task {task} has a class with {counts.min() if len(classes) > 1 else 0} training labels, "
             f"{FOLDS} folds need as many; raise dataset.n_train or use none"
         )
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=forest.random_state)
@@ -189,11 +193,11 @@ def _fit_calibration(
         curves = [np.stack([c.X_thresholds_, c.y_thresholds_]) for c in fitted.calibrators]
         other = [1 - curve[:, ::-1] for curve in curves]
         never = np.zeros((2, 1))
-    if len(found) == 2:  # one curve, of the second class, serves both
+    if len(classes) == 2:  # one curve, of the second class, serves both
         curves = [other[0], curves[0]]
     knots = max(curve.shape[1] for curve in curves)
     out = np.stack([np.pad(never, ((0, 0), (0, knots - 1)), mode="edge")] * n_classes)
-    for c, curve in zip(found.astype(int), curves, strict=True):
+    for c, curve in zip(classes.astype(int), curves, strict=True):
         out[c] = np.pad(curve, ((0, 0), (0, knots - curve.shape[1])), mode="edge")
     return fitted.estimator, out
 
@@ -205,9 +209,9 @@ def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
     if method == "sigmoid":
         p = torch.sigmoid(-(first * v + second))
     else:
-        at = torch.searchsorted(first.contiguous(), v.contiguous()).clamp_max(first.shape[-1] - 1)
-        before = (at - 1).clamp_min(0)
-        x0, x1, y0, y1 = (line.gather(-1, i) for line in (first, second) for i in (before, at))
+        knot = torch.searchsorted(first.contiguous(), v.contiguous()).clamp_max(first.shape[-1] - 1)
+        before = (knot - 1).clamp_min(0)
+        x0, x1, y0, y1 = (line.gather(-1, i) for line in (first, second) for i in (before, knot))
         weight = ((v - x0) / (x1 - x0).clamp_min(torch.finfo(v.dtype).tiny)).clamp(0, 1)
         p = y0 + weight * (y1 - y0)
     total = p.sum(1, keepdim=True)

@@ -33,9 +33,9 @@ class BernoulliNaiveBayes(nn.Module):
         Raises:
             Misfit: an input is neither 0 nor 1.
         """
-        seen = batch.mask[:, 0]
-        x = batch.x[seen]
-        y = batch.y[seen, 0]
+        is_labelled = batch.mask[:, 0]
+        x = batch.x[is_labelled]
+        y = batch.y[is_labelled, 0]
         if not ((x == 0) | (x == 1)).all():
             raise Misfit(
                 "model=naive_bayes: its inputs must be 0 or 1; choose a dataset of binary inputs"

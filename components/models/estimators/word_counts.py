@@ -29,10 +29,10 @@ def select_labelled(batch: Batch, n_classes: int) -> Batch:
     Raises:
         Misfit: a class has none."""
     rows = batch.part(batch.mask[:, 0], batch.scale)
-    found = rows.y[:, 0].unique().numel()
-    if found < n_classes:
+    n_present = rows.y[:, 0].unique().numel()
+    if n_present < n_classes:
         raise Misfit(
-            f"dataset.n_train: {found} of {n_classes} classes are among the training texts; raise it"
+            f"dataset.n_train: {n_present} of {n_classes} classes are among the training texts; raise it"
         )
     return rows
 

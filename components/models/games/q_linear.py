@@ -39,9 +39,11 @@ class LinearValues(nn.Module):
     def q(self, s: Tensor) -> Tensor:
         """s [R, …] -> Q(s, ·, ·) [R, A, B]."""
         if self._marked is not None:
-            places, there = self._places(self._marked.marks(s))
-            held = self.weights.gather(2, places.unsqueeze(1).expand(-1, self.weights.shape[1], -1))
-            return (held * there.unsqueeze(1)).sum(-1).unflatten(1, (self.own, self.other))
+            places, mask = self._places(self._marked.marks(s))
+            weights = self.weights.gather(
+                2, places.unsqueeze(1).expand(-1, self.weights.shape[1], -1)
+            )
+            return (weights * mask.unsqueeze(1)).sum(-1).unflatten(1, (self.own, self.other))
         values = (self.weights @ self.environment.features(s).unsqueeze(-1)).squeeze(-1)
         return values.unflatten(1, (self.own, self.other))
 
@@ -55,13 +57,13 @@ class LinearValues(nn.Module):
         replicate = torch.arange(len(a), device=a.device)
         cell = a * self.other + b
         if self._marked is not None:
-            places, there = self._places(self._marked.marks(s))
-            at = (replicate * self.weights.shape[1] + cell).unsqueeze(1) * self.weights.shape[
+            places, mask = self._places(self._marked.marks(s))
+            index = (replicate * self.weights.shape[1] + cell).unsqueeze(1) * self.weights.shape[
                 2
             ] + places
             flat = self.weights.view(-1)
-            error = target - (flat.take(at) * there).sum(1)
-            flat.index_add_(0, at.view(-1), ((rate * error).unsqueeze(1) * there).view(-1))
+            error = target - (flat.take(index) * mask).sum(1)
+            flat.index_add_(0, index.view(-1), ((rate * error).unsqueeze(1) * mask).view(-1))
             return
         phi = self.environment.features(s)
         before = self.weights[replicate, cell]  # [R, F]

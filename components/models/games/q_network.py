@@ -77,10 +77,10 @@ class NetworkValues(nn.Module):
         """w := w + α (target − Q(s, a, b)) ∇_w Q(s, a, b), in place; a, b, target and an α that is a tensor are [R]."""
         with torch.enable_grad():
             value = self._at(s).gather(1, (a * self.other + b).unsqueeze(1)).squeeze(1)
-            found = torch.autograd.grad(value.sum(), list(self.parameters()))
+            gradients = torch.autograd.grad(value.sum(), list(self.parameters()))
         step = (rate * (target - value.detach())).view(-1, 1, 1)
         with torch.no_grad():
-            for parameter, gradient in zip(self.parameters(), found, strict=True):
+            for parameter, gradient in zip(self.parameters(), gradients, strict=True):
                 parameter.add_(step * gradient)
 
 

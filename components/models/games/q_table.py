@@ -49,9 +49,9 @@ class Table(nn.Module):
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a tensor are [R]."""
         values = self.values
-        _, states, own, other = values.shape
+        _, states, n_actions, other = values.shape
         row = self.rows if states == 1 else self.rows + s
-        cell = (row * own + a) * other + b
+        cell = (row * n_actions + a) * other + b
         flat = values.view(-1)
         flat.index_copy_(0, cell, torch.lerp(flat.take(cell), target, rate))
 
@@ -85,9 +85,9 @@ class QTable(Model[Game, Table]):
         size = prod(shape) * environment.dtype.itemsize
         room = room_for(environment.device)
         if room is not None and size > room:
-            told = " × ".join(f"{n:,}" for n in shape)
+            shape_text = " × ".join(f"{n:,}" for n in shape)
             raise Misfit(
-                f"model={self.name}: a table of {told} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
+                f"model={self.name}: a table of {shape_text} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
                 f"free; fewer replicates, or model=q_network, whose size the states do not set"
             )
         return Table(

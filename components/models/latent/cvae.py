@@ -46,7 +46,7 @@ def class_evidence(
 
     Source: Gallego (2021), eq. (2.15), which lacks p(z)/q(z|x, y).
     """
-    found = []
+    log_evidence = []
     for c in range(n_classes):
         y = torch.full((len(x), 1), c, device=x.device)
         batch = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
@@ -64,8 +64,8 @@ def class_evidence(
         else:
             z = m + s * noise
             log_q = guide.log_q(batch, z)
-        found.append((guide.log_joint(batch, z) - log_q).logsumexp(0) - math.log(n_samples))
-    return torch.stack(found, -1)
+        log_evidence.append((guide.log_joint(batch, z) - log_q).logsumexp(0) - math.log(n_samples))
+    return torch.stack(log_evidence, -1)
 
 
 def class_predictive(

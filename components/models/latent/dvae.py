@@ -95,7 +95,9 @@ class BinaryAutoEncoder(nn.Module):
         return tuple(z)
 
     def log_q(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
-        parts = [log_bernoulli(layer, self.logits(batch, z[:at])) for at, layer in enumerate(z)]
+        parts = [
+            log_bernoulli(layer, self.logits(batch, z[:index])) for index, layer in enumerate(z)
+        ]
         return torch.stack(parts).sum(0)  # [S, B]
 
     @torch.no_grad()
@@ -107,10 +109,10 @@ class BinaryAutoEncoder(nn.Module):
         guide: list[Factor] = []
         for network in self.down:
             assert isinstance(network, Perceptron)
-            alpha, given = network.run(z[-1] if z else x[None])
+            alpha, inputs = network.run(z[-1] if z else x[None])
             p = alpha.sigmoid()
             z.append(coins(p.expand(n_samples, -1, -1), generator))
-            guide.append(Factor(log_bernoulli(z[-1], alpha), z[-1] - p, network, given))
+            guide.append(Factor(log_bernoulli(z[-1], alpha), z[-1] - p, network, inputs))
         networks = [self.visible.network, *self.up]
         model = [Factor.at(*factor) for factor in zip([x, *z[:-1]], networks, z, strict=True)]
         log_q = sum((factor.log_prob for factor in guide[1:]), guide[0].log_prob)
@@ -119,14 +121,14 @@ class BinaryAutoEncoder(nn.Module):
         )
 
         def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
-            found: list[Tensor | None] = []  # as ``parameters`` has them
+            gradients: list[Tensor | None] = []  # as ``parameters`` has them
             if isinstance(self.prior_logits, nn.Parameter):
                 error = z[-1] - self.prior_logits.detach().sigmoid()
-                found.append((by_joint[..., None] * error).sum((0, 1)))
+                gradients.append((by_joint[..., None] * error).sum((0, 1)))
             for factors, by in ((model, by_joint), (guide, by_q)):
                 for factor in factors:
-                    found += factor.pull_back(by)
-            return found
+                    gradients += factor.pull_back(by)
+            return gradients
 
         return log_q, log_joint, pull_back
 

@@ -24,9 +24,9 @@ class Factor(NamedTuple):
     @classmethod
     def at(cls, v: Tensor, network: Perceptron, h: Tensor) -> Factor:
         """Factor of v with network input h [S, B, …]; nothing is recorded."""
-        alpha, given = network.run(h)
+        alpha, inputs = network.run(h)
         return cls(
-            log_bernoulli(v, alpha), torch.sub(v, alpha.sigmoid_(), out=alpha), network, given
+            log_bernoulli(v, alpha), torch.sub(v, alpha.sigmoid_(), out=alpha), network, inputs
         )
 
     def pull_back(self, by: Tensor) -> list[Tensor]:

@@ -63,9 +63,9 @@ class Perceptron(nn.Module):
 
     def frozen_forward(self, h: Tensor) -> Tensor:
         """``forward`` with fixed parameters: gradients pass only through h."""
-        for at, layer in enumerate(self.layers):
+        for index, layer in enumerate(self.layers):
             h = F.linear(
-                self.activation(h) if at else h, layer.weight.detach(), layer.bias.detach()
+                self.activation(h) if index else h, layer.weight.detach(), layer.bias.detach()
             )
         return h
 
@@ -75,23 +75,23 @@ class Perceptron(nn.Module):
 
         All inputs but the first are from before the activation.
         """
-        given = []
-        for at, layer in enumerate(self.layers):
-            given.append(h)
-            h = F.linear(self.activation(h) if at else h, layer.weight, layer.bias)
-        return h, given
+        inputs = []
+        for index, layer in enumerate(self.layers):
+            inputs.append(h)
+            h = F.linear(self.activation(h) if index else h, layer.weight, layer.bias)
+        return h, inputs
 
     def pull_back(self, given: Sequence[Tensor], c: Tensor) -> list[Tensor]:
         """Σ c · ∂output/∂φ for every parameter φ in order, given c [..., sizes[-1]].
 
         The inputs of the affine maps are what ``run`` returned with that output.
         """
-        found: list[Tensor] = []
+        gradients: list[Tensor] = []
         for layer, before in zip(reversed(self.layers), reversed(given), strict=True):
             rows = c.flatten(0, -2)
             if before is given[0]:
-                return [rows.T @ before.flatten(0, -2), rows.sum(0), *found]
+                return [rows.T @ before.flatten(0, -2), rows.sum(0), *gradients]
             h, pull, *_ = torch.func.vjp(self.activation, before)
-            found = [rows.T @ h.flatten(0, -2), rows.sum(0), *found]
+            gradients = [rows.T @ h.flatten(0, -2), rows.sum(0), *gradients]
             (c,) = pull(c @ layer.weight.detach())
-        return found
+        return gradients

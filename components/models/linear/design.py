@@ -37,5 +37,5 @@ def predictor(beta: Tensor, x: Tensor, intercept: bool) -> Tensor:
 
 def select_labelled(batch: Batch, intercept: bool) -> tuple[Tensor, Tensor]:
     """Design matrix and labels of the rows with an observed label: [N, D], [N]."""
-    seen = batch.mask[:, 0]
-    return design(batch.x[seen], intercept), batch.y[seen, 0]
+    is_labelled = batch.mask[:, 0]
+    return design(batch.x[is_labelled], intercept), batch.y[is_labelled, 0]

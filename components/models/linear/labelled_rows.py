@@ -80,9 +80,9 @@ def log_product(p: Tensor) -> Tensor | None:
     """Σ_b log p_b; [B, K] -> [K].  None: a product underflows."""
     if not p.numel():
         return p.sum(0)  # no rows
-    whole = len(p) // TOGETHER
-    several = p[: TOGETHER * whole]
-    rest = p[TOGETHER * whole :]
-    logs = several.unflatten(0, (TOGETHER, whole)).prod(0)
+    n_groups = len(p) // TOGETHER
+    several = p[: TOGETHER * n_groups]
+    rest = p[TOGETHER * n_groups :]
+    logs = several.unflatten(0, (TOGETHER, n_groups)).prod(0)
     logs = (torch.cat([logs, rest]) if len(rest) else logs).log_()
     return None if float(logs.min()) <= math.log(torch.finfo(p.dtype).tiny) else logs.sum(0)

@@ -126,12 +126,14 @@ class LinearRegressionModule(nn.Module):
         """β | σ², y ~ N(m, σ²Λ⁻¹), or σ² | β, y ~ InvGamma(a + (N + D)/2, b + (‖y − Xβ‖² + Σ λβ²)/2)."""
         beta, log_noise = self.split(theta)
         if block == "beta":
-            known = self.coefficients(batch)
+            posterior = self.coefficients(batch)
             z = torch.randn(
                 beta.shape, generator=generator, dtype=beta.dtype, device=generator.device
             ).to(beta.device)
-            unit = torch.linalg.solve_triangular(known.L.T, z.T, upper=True).T  # N(0, Λ⁻¹) [K, D]
-            beta = known.m + (0.5 * log_noise).exp() * unit
+            unit = torch.linalg.solve_triangular(
+                posterior.L.T, z.T, upper=True
+            ).T  # N(0, Λ⁻¹) [K, D]
+            beta = posterior.m + (0.5 * log_noise).exp() * unit
         else:
             assert isinstance(self.noise, tuple)
             X, y = select_labelled(batch, self.intercept)
@@ -142,14 +144,16 @@ class LinearRegressionModule(nn.Module):
 
     def exact_moments(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """E and E of squares of the parameters under the posterior of all rows, [P'] each; a + N/2 must exceed 2."""
-        known = self.coefficients(batch)
+        posterior = self.coefficients(batch)
         if not isinstance(self.noise, tuple):
-            return known.m, known.m.square() + self.noise * known.covariance.diagonal()
-        a, b = known.noise_posterior(*self.noise)
+            return posterior.m, posterior.m.square() + self.noise * posterior.covariance.diagonal()
+        a, b = posterior.noise_posterior(*self.noise)
         mean = (b / (a - 1)).unsqueeze(0)
         second = (b.square() / ((a - 1) * (a - 2))).unsqueeze(0)
-        spread = mean * known.covariance.diagonal()  # of β, a Student t with 2a degrees of freedom
-        return torch.cat([known.m, mean]), torch.cat([known.m.square() + spread, second])
+        spread = (
+            mean * posterior.covariance.diagonal()
+        )  # of β, a Student t with 2a degrees of freedom
+        return torch.cat([posterior.m, mean]), torch.cat([posterior.m.square() + spread, second])
 
     @property
     def known_noise(self) -> float:
@@ -164,9 +168,9 @@ class LinearRegressionModule(nn.Module):
 
     def condition(self, x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], where σ² is known."""
-        known = coefficients(design(x, self.intercept), y, self.penalty)
+        posterior = coefficients(design(x, self.intercept), y, self.penalty)
         Z = design(at, self.intercept)
-        return Z @ known.m, self.known_noise * (Z @ known.covariance * Z).sum(1)
+        return Z @ posterior.m, self.known_noise * (Z @ posterior.covariance * Z).sum(1)
 
     def exponent(self, smoothness: float) -> float:
         """−½ for a straight line, and 0 for any other function, which it never comes to.

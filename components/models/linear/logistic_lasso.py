@@ -37,9 +37,9 @@ class LogisticLassoModule(nn.Module):
         """
         from sklearn.linear_model import LogisticRegression as Solver  # slow to import
 
-        seen = batch.mask[:, 0]
-        x = batch.x[seen].detach().cpu().numpy()
-        y = batch.y[seen, 0].cpu().numpy()
+        is_labelled = batch.mask[:, 0]
+        x = batch.x[is_labelled].detach().cpu().numpy()
+        y = batch.y[is_labelled, 0].cpu().numpy()
         if len(set(y.tolist())) < 2:
             raise Misfit(
                 "model=logistic_lasso: the training labels are all of one class; raise dataset.n_train"

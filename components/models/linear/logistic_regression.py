@@ -107,13 +107,13 @@ class LogisticRegressionModule(nn.Module):
     def labelled_rows(self, batch: Batch) -> TwoClasses | ManyClasses:
         X = design(batch.x, self.intercept)
         label = batch.y[:, 0]
-        seen = batch.mask[:, 0]
-        X = X if self.complete else X * seen.unsqueeze(1)
+        is_labelled = batch.mask[:, 0]
+        X = X if self.complete else X * is_labelled.unsqueeze(1)
         if self.n_rows == 1:
             signed = X * (2 * label - 1).to(X.dtype).unsqueeze(1)
-            return TwoClasses(signed, signed.T, 0 if self.complete else int((~seen).sum()))
+            return TwoClasses(signed, signed.T, 0 if self.complete else int((~is_labelled).sum()))
         labels = label.clamp(0, self.n_classes - 1)
-        return ManyClasses(X, labels, None if self.complete else seen, self.n_classes)
+        return ManyClasses(X, labels, None if self.complete else is_labelled, self.n_classes)
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
         """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in closed form:

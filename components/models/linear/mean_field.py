@@ -82,12 +82,12 @@ class LinearAscent:
     def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
         """With σ² drawn from its prior."""
         X, y = self.select(batch)
-        known = coefficients(X, y, self.penalty)
+        posterior = coefficients(X, y, self.penalty)
         shape = self.penalty.new_full((n,), self.noise[0])
         noise = self.noise[1] / draw_gamma(shape, generator)
         a = torch.full_like(noise, self.noise[0] + 0.5 * (len(y) + X.shape[1]))
-        m = known.m.expand(n, -1)
-        return {"m": m, "V": noise[:, None, None] * known.covariance, "a": a, "b": a * noise}
+        m = posterior.m.expand(n, -1)
+        return {"m": m, "V": noise[:, None, None] * posterior.covariance, "a": a, "b": a * noise}
 
     def _loss(self, factors: Factors, batch: Batch) -> Tensor:
         """E[‖y − Xβ‖² + Σ λβ²] [S]."""
@@ -98,11 +98,11 @@ class LinearAscent:
         return at_mean + (gram * factors["V"]).sum((1, 2))
 
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
-        known = coefficients(*self.select(batch), self.penalty)
+        posterior = coefficients(*self.select(batch), self.penalty)
         noise = factors["b"] / factors["a"]
         factors = factors | {
-            "m": known.m.expand_as(factors["m"]),
-            "V": noise[:, None, None] * known.covariance,
+            "m": posterior.m.expand_as(factors["m"]),
+            "V": noise[:, None, None] * posterior.covariance,
         }
         return factors | {"b": self.noise[1] + 0.5 * self._loss(factors, batch)}
 

@@ -67,12 +67,12 @@ class RidgeModule(nn.Module):
         columns = X.new_ones(X.shape[1])
         columns[: int(self.intercept)] = 0  # the intercept is not penalised
         penalty = self.penalty if isinstance(self.penalty, float) else self._best(X, y, columns)
-        known = coefficients(X, y, penalty * columns)
+        solution = coefficients(X, y, penalty * columns)
         spare = len(y) - effective_parameters(X, penalty * columns)
-        residual = (y - X @ known.m).square().sum()
+        residual = (y - X @ solution.m).square().sum()
         return {
-            "beta": known.m,
-            "covariance": known.covariance,  # in units of σ²
+            "beta": solution.m,
+            "covariance": solution.covariance,  # in units of σ²
             "noise": residual / spare if spare > 1e-6 else y.var(correction=0),
             "penalty": X.new_tensor(penalty),
         }

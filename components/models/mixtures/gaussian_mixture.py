@@ -46,7 +46,7 @@ class GaussianMixtureModule:
     def names(self) -> list[str]:
         K = range(1, self.n_clusters + 1)
         D = range(1, self.n_values + 1)
-        each = [f"{what}{k}/{d}" for what in ("mu", "sd") for k in K for d in D]
+        each = [f"{parameter}{k}/{d}" for parameter in ("mu", "sd") for k in K for d in D]
         return [f"pi{k}" for k in K] + each
 
     @cached_property
@@ -135,8 +135,8 @@ class GaussianMixtureModule:
         uniform = torch.rand(
             log_p.shape, generator=generator, dtype=log_p.dtype, device=generator.device
         )
-        chosen = (log_p - (-uniform.to(log_p.device).log()).log()).argmax(2)  # Gumbel's trick
-        z = torch.nn.functional.one_hot(chosen, self.n_clusters).to(log_p.dtype).mT  # [S, K, B]
+        clusters = (log_p - (-uniform.to(log_p.device).log()).log()).argmax(2)  # Gumbel's trick
+        z = torch.nn.functional.one_hot(clusters, self.n_clusters).to(log_p.dtype).mT  # [S, K, B]
         return self.draw_given(
             self.alpha + z.sum(2), self.every_cluster(len(theta)).posterior(z, batch.x), generator
         )

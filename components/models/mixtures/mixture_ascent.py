@@ -26,10 +26,10 @@ def nearest_centre(x: Tensor, n: int, n_clusters: int, generator: torch.Generato
         for k in range(n_clusters):
             weights = square.amin(0)
             weights = weights if float(weights.sum()) > 0 else torch.ones_like(weights)
-            chosen = torch.multinomial(weights.to(generator.device), 1, generator=generator).to(
+            centre = torch.multinomial(weights.to(generator.device), 1, generator=generator).to(
                 x.device
             )
-            away = (x - x[chosen]).square().sum(1)[None]
+            away = (x - x[centre]).square().sum(1)[None]
             square = away if k == 0 else torch.cat([square, away])
         every.append(torch.nn.functional.one_hot(square.argmin(0), n_clusters).to(x.dtype).mT)
     return torch.stack(every)
@@ -54,13 +54,13 @@ class MixtureAscent:
 
     def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of θ at their optimum given responsibilities r [S, K, B]."""
-        known = self.prior.posterior(r, batch.x.flatten(1))
+        posterior = self.prior.posterior(r, batch.x.flatten(1))
         return {
             "alpha": self.concentration + r.sum(2),
-            "m": known.m,
-            "beta": known.beta,
-            "V": known.V,
-            "nu": known.nu,
+            "m": posterior.m,
+            "beta": posterior.beta,
+            "V": posterior.V,
+            "nu": posterior.nu,
         }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:

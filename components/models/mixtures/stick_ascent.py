@@ -17,8 +17,8 @@ from components.models.mixtures.mixture_ascent import clusters_of, nearest_centr
 
 def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
     """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, of T − 1 sticks and what they leave [..., T − 1] -> [..., T]."""
-    left = torch.nn.functional.pad(log_rest.cumsum(-1), (1, 0))
-    return left + torch.nn.functional.pad(log_v, (0, 1))
+    log_remaining = torch.nn.functional.pad(log_rest.cumsum(-1), (1, 0))
+    return log_remaining + torch.nn.functional.pad(log_v, (0, 1))
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,15 @@ class StickAscent:
         r = torch.cat([r[:, :-1].gather(1, order[..., None].expand_as(r[:, :-1])), r[:, -1:]], 1)
         size = r.sum(2)  # [S, T]
         later = size.flip(1).cumsum(1).flip(1) - size  # Σ_{j>t}
-        known = self.prior.posterior(r, batch.x.flatten(1))
+        posterior = self.prior.posterior(r, batch.x.flatten(1))
         sticks = torch.stack([1 + size[:, :-1], self.concentration + later[:, :-1].clamp_min(0)], 2)
-        return {"sticks": sticks, "m": known.m, "beta": known.beta, "V": known.V, "nu": known.nu}
+        return {
+            "sticks": sticks,
+            "m": posterior.m,
+            "beta": posterior.beta,
+            "V": posterior.V,
+            "nu": posterior.nu,
+        }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """At the optimum given that each row is of the nearest of T centres, rows drawn by k-means++."""

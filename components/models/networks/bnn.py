@@ -71,8 +71,8 @@ class BayesianNetwork(nn.Module):
     def log_noise(self, theta: Tensor) -> Tensor:
         """log σ_t² = −log γ_t, [K, 1, T]."""
         log_gamma = self.split(theta)[2]
-        known = self.network.log_noise.expand(len(theta), -1)
-        return (known if self.noise_precision is None else -log_gamma).unsqueeze(1)
+        log_variance = self.network.log_noise.expand(len(theta), -1)
+        return (log_variance if self.noise_precision is None else -log_gamma).unsqueeze(1)
 
     def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
         return self.network.log_prob(

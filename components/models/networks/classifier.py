@@ -58,10 +58,10 @@ class Classifier(nn.Module):
         """Units left out with probability ``dropout`` and the others made up for, where a generator is given."""
         if generator is None or self.dropout == 0:
             return h
-        kept = (
+        mask = (
             torch.rand(h.shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
         )
-        return h * kept / (1 - self.dropout)
+        return h * mask / (1 - self.dropout)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         raise TypeError(f"{type(self).__name__} has no features")

@@ -68,9 +68,11 @@ class Convolutions(nn.Module):
         # (out, in) of each
         self.shapes = [(out, i * self.window) for out, i in zip(channels, inside, strict=True)]
         # halves are rounded up there, and down in pooling
-        lost = 2 ** len(channels) - 1 if self.stride == 2 else 0
+        rounding = 2 ** len(channels) - 1 if self.stride == 2 else 0
         self.features = (
-            channels[-1] * ((height + lost) >> len(channels)) * ((width + lost) >> len(channels))
+            channels[-1]
+            * ((height + rounding) >> len(channels))
+            * ((width + rounding) >> len(channels))
         )
         pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
         spread = pixels.std(0, correction=0)
@@ -84,7 +86,7 @@ class Convolutions(nn.Module):
         # One network after the other: grouped convolutions take longer to reverse.
         each = x.unbind() if x.ndim == 3 else [x] * len(layers[0][0])
         return torch.stack(
-            [self._one(own, [(w[k], b[k]) for w, b in layers]) for k, own in enumerate(each)]
+            [self._one(x_k, [(w[k], b[k]) for w, b in layers]) for k, x_k in enumerate(each)]
         )
 
     def _one(self, x: Tensor, layers: Layers) -> Tensor:

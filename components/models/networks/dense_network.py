@@ -54,7 +54,7 @@ class DenseNetwork(FeedForward):
         if shared:
             x = torch.cat([x, x.new_ones(1, x.shape[1])])  # [I + 1, B]
         below = [x]
-        seen = []  # h_0 … h_{L−1}, and what tells a′ of each
+        activations = []  # h_0 … h_{L−1}, and what tells a′ of each
         for layer, (weight, bias) in enumerate(layers):
             if layer == 0 and shared:
                 both = torch.cat([weight, bias.unsqueeze(-1)], -1)  # [K, U, I + 1]
@@ -64,7 +64,7 @@ class DenseNetwork(FeedForward):
             if layer < last:
                 h = self.bend.value(z)
                 below.append(h)
-                seen.append(z if self.bend.keeps else h)
+                activations.append(z if self.bend.keeps else h)
         f = z.view(len(z), self.n_tasks, self.n_outputs, z.shape[2])
         likelihood, by_f, by_noise = self.likelihood_slopes(f, batch, log_noise, value)
         delta = by_f.flatten(1, 2)
@@ -89,6 +89,8 @@ class DenseNetwork(FeedForward):
                 # of one row, the product waits until rows of the batch are summed
                 one = weight.shape[1] == 1
                 factor = weight.mT if one else None
-                own = seen[layer - 1]
-                delta = self.bend.derivative(delta if one else weight.mT @ delta, own, own)
+                activation = activations[layer - 1]
+                delta = self.bend.derivative(
+                    delta if one else weight.mT @ delta, activation, activation
+                )
         return likelihood, by_noise

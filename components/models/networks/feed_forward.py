@@ -56,8 +56,12 @@ class FeedForward(FlatNetwork):
         kernel: int = 3,
         downsampling: Downsampling = "pool",
     ):
-        own = ACTIVATIONS[activation]
-        front = Convolutions(problem, channels, kernel, downsampling, own) if channels else None
+        activation_fn = ACTIVATIONS[activation]
+        front = (
+            Convolutions(problem, channels, kernel, downsampling, activation_fn)
+            if channels
+            else None
+        )
         sizes = [
             front.features if front else problem.n_inputs,
             *widths,
@@ -69,7 +73,7 @@ class FeedForward(FlatNetwork):
         window = front.window if front else 1
         theta = _glorot(1, rng.init, shapes, len(convolutions), window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
-        self.activation = own
+        self.activation = activation_fn
         self.bend = BENDS[activation]
         self.front = front
         self.shapes = shapes
@@ -138,10 +142,10 @@ class FeedForward(FlatNetwork):
             return h
         # All passes share what comes before the first dropout, so they part only here.
         shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
-        kept = (
+        mask = (
             torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
         )
-        return h * kept * (1 / (1 - self.dropout))
+        return h * mask * (1 / (1 - self.dropout))
 
     def forward(
         self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None
@@ -194,10 +198,10 @@ class FeedForward(FlatNetwork):
                 if theta.ndim == 2
                 else lambda layer, h: F.linear(h, *layers[layer])
             )
-            f, kept = forward(x, affine, len(layers), self.bend)
+            f, activations = forward(x, affine, len(layers), self.bend)
         weights = [weight for weight, _ in layers]
         outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
-        return outputs, lambda g: back(g.flatten(-2), weights, kept, self.bend, shared)
+        return outputs, lambda g: back(g.flatten(-2), weights, activations, self.bend, shared)
 
     def predictive_reversed(self, theta: Tensor, x: Tensor) -> tuple[Predictive, Reverse] | None:
         """Predictive of K particles θ [K, P] at x [B, D] or [K, B, D], and its reverse map.

@@ -81,12 +81,12 @@ class FlatNetwork(nn.Module):
         self, f: Tensor, batch: Batch, log_noise: Tensor, value: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """N/B Σ_b log p(y_b|f_b) [K], empty without ``value``, and its slopes by f [K, T, C, B] and by log σ² [K or 1, T]."""
-        seen = batch.mask.mT  # [T, B]
+        is_observed = batch.mask.mT  # [T, B]
         if self.target == "real":
-            residual = torch.where(seen, batch.y.mT - f[:, :, 0], 0.0)  # [K, T, B]
+            residual = torch.where(is_observed, batch.y.mT - f[:, :, 0], 0.0)  # [K, T, B]
             precision, n = (
                 batch.scale * (-log_noise).exp(),
-                batch.scale * seen.sum(-1, dtype=f.dtype),
+                batch.scale * is_observed.sum(-1, dtype=f.dtype),
             )  # [K or 1, T], [T]
             squares = precision * residual.square().sum(-1)  # [K, T]
             by_f = residual.mul_(precision.unsqueeze(-1)).unsqueeze(2)
@@ -98,9 +98,11 @@ class FlatNetwork(nn.Module):
         label = batch.y.mT.clamp_min(0).unsqueeze(-2).expand(*f.shape[:2], 1, -1)  # [K, T, 1, B]
         of_label = log_p.gather(2, label)[:, :, 0] if value else None  # [K, T, B]
         by_f = log_p.exp_().neg_().scatter_add_(2, label, f.new_ones(1, 1, 1, 1).expand_as(label))
-        by_f.mul_((batch.scale * seen.to(f.dtype)).unsqueeze(-2))
+        by_f.mul_((batch.scale * is_observed.to(f.dtype)).unsqueeze(-2))
         likelihood = (
-            f.new_zeros(0) if of_label is None else batch.scale * (of_label * seen).sum((1, 2))
+            f.new_zeros(0)
+            if of_label is None
+            else batch.scale * (of_label * is_observed).sum((1, 2))
         )
         return likelihood, by_f, f.new_zeros(0)
 
@@ -157,9 +159,9 @@ class FlatNetwork(nn.Module):
         return theta if theta.shape[1] == n else theta[:, :n]
 
     def _noise_of(self, theta: Tensor) -> Tensor:
-        own = theta[:, len(self.prior_std) :]
+        log_noise = theta[:, len(self.prior_std) :]
         # [K, 1, T]
-        return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]
+        return (log_noise if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P] from the prior (log σ² at its initial value where its prior is flat)."""

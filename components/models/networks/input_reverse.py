@@ -13,12 +13,12 @@ from components.models.networks.activations import Bend
 def forward(x: Tensor, affine: Affine, layers: int, bend: Bend) -> tuple[Tensor, list[Tensor]]:
     """f = z_L [..., B, out] of z_l = h_{l−1} W_lᵀ + b_l, h_0 = x [..., B, in], and what the reverse reads of each bend."""
     z = affine(0, x)
-    kept = []
+    activations = []
     for layer in range(1, layers):
         h = bend.value(z)
-        kept.append(z if bend.keeps else h)
+        activations.append(z if bend.keeps else h)
         z = affine(layer, h)
-    return z, kept
+    return z, activations
 
 
 def back(
@@ -27,9 +27,9 @@ def back(
     """∂/∂x = W_1ᵀ D_1 W_2ᵀ … D_{L−1} W_Lᵀ ∂/∂f, from the right, for g = ∂/∂f [..., B, out] and W_l [..., out, in].
 
     D_l = diag a'(z_l).  Of K networks that saw the same rows [B, in] (``shared``) it is the sum."""
-    for weight, own in zip(reversed(weights[1:]), reversed(kept), strict=True):
+    for weight, activation in zip(reversed(weights[1:]), reversed(kept), strict=True):
         g = g @ weight
-        g = bend.derivative(g, own, g)
+        g = bend.derivative(g, activation, g)
     if shared:
         # [B, K · out] [K · out, in]: one product of all
         return g.transpose(0, 1).flatten(1) @ weights[0].flatten(0, 1)

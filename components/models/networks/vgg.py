@@ -67,13 +67,13 @@ class VGGNetwork(Classifier):
                 self.kernels.append(self.uniform_parameter((out, inside, 3, 3), limit, rng.init))
                 self.gains.append(self.constant(out, 1.0))
                 self.shifts.append(self.constant(out, 0.0))
-                at = len(self.kernels) - 1
-                self.register_buffer(f"running_mean_{at}", x.new_zeros(out))
-                self.register_buffer(f"running_var_{at}", x.new_ones(out))
+                index = len(self.kernels) - 1
+                self.register_buffer(f"running_mean_{index}", x.new_zeros(out))
+                self.register_buffer(f"running_var_{index}", x.new_ones(out))
                 inside = out
             self.ends.add(len(self.kernels) - 1)
-        left = (height >> len(blocks)) * (width_of_image >> len(blocks))
-        self.head = self.affine(self.n_tasks * self.n_classes, inside * left, rng.init)
+        n_pixels = (height >> len(blocks)) * (width_of_image >> len(blocks))
+        self.head = self.affine(self.n_tasks * self.n_classes, inside * n_pixels, rng.init)
         pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
         spread = pixels.std(0, correction=0)
         self.register_buffer("mean", pixels.mean(0)[:, None, None])
@@ -90,20 +90,20 @@ class VGGNetwork(Classifier):
         """
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
         running = self.statistics()
-        for at, (kernel, gain, shift) in enumerate(
+        for index, (kernel, gain, shift) in enumerate(
             zip(self.kernels, self.gains, self.shifts, strict=True)
         ):
             h = F.conv2d(h, kernel, padding=1)
-            mean, var = running[2 * at : 2 * at + 2]
+            mean, var = running[2 * index : 2 * index + 2]
             h = torch.relu(F.batch_norm(h, mean, var, gain, shift, self.training, momentum, EPS))
-            h = F.max_pool2d(h, 2) if at in self.ends else h
+            h = F.max_pool2d(h, 2) if index in self.ends else h
         return h.flatten(1)
 
     def statistics(self) -> list[Tensor]:
         """Running means and variances, convolution after convolution: the buffers themselves."""
         buffers = dict(self.named_buffers())
         kinds = ("running_mean", "running_var")
-        return [buffers[f"{kind}_{at}"] for at in range(len(self.kernels)) for kind in kinds]
+        return [buffers[f"{kind}_{index}"] for index in range(len(self.kernels)) for kind in kinds]
 
     @torch.no_grad()
     def gather(self, batches: Sequence[Tensor]) -> None:

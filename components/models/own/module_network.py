@@ -70,11 +70,11 @@ class ModuleNetwork(FlatNetwork):
         first: dict[int, str] = {}
         # tied ones have one place in θ
         self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}
-        own = {name: p.detach() for name, p in named.items() if self_names[name] == name}
-        if not own:
+        parameters = {name: p.detach() for name, p in named.items() if self_names[name] == name}
+        if not parameters:
             raise Misfit(f"{where}: has no parameters; register them in its __init__")
         drops = [layer for layer in module.modules() if isinstance(layer, _DropoutNd)]
-        theta = torch.cat([p.flatten() for p in own.values()])
+        theta = torch.cat([p.flatten() for p in parameters.values()])
         dropout = max((layer.p for layer in drops), default=0.0)
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
         self.where = where
@@ -85,9 +85,9 @@ class ModuleNetwork(FlatNetwork):
         self.meaning: Outputs = outputs or "logits"
         self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
         self.places = self_names
-        self.shapes = {name: tuple(p.shape) for name, p in own.items()}
-        self.pieces = [p.numel() for p in own.values()]
-        shown = problem.train.x[:ROWS_TRIED]
+        self.shapes = {name: tuple(p.shape) for name, p in parameters.items()}
+        self.pieces = [p.numel() for p in parameters.values()]
+        first_rows = problem.train.x[:ROWS_TRIED]
         rows = spaced_rows(problem.train.x)
         module.eval()
         probe = copy.deepcopy(module)
@@ -101,9 +101,9 @@ class ModuleNetwork(FlatNetwork):
             for p in dict.fromkeys(named.values()):
                 p.mul_(SHRUNK)  # in place: copies that are kept of them would show
             with reraise_user_error(where):
-                asked = self._shape_outputs(module(self._as_seen(shown)), shown)
-            found = self._answers(SHRUNK * self.theta.detach(), shown)
-        if not torch.allclose(found, asked, rtol=AGREES, atol=AGREES, equal_nan=True):
+                expected = self._shape_outputs(module(self._as_seen(first_rows)), first_rows)
+            actual = self._answers(SHRUNK * self.theta.detach(), first_rows)
+        if not torch.allclose(actual, expected, rtol=AGREES, atol=AGREES, equal_nan=True):
             raise Misfit(
                 f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
                 "keep no copies, and draw nothing but by layers of dropout"
@@ -177,14 +177,14 @@ class ModuleNetwork(FlatNetwork):
     def _answers(self, theta: Tensor, x: Tensor) -> Tensor:
         """Answers of the module itself with weights θ [P], [B, T, C] or [B, T, 1]."""
         parts = theta.split(self.pieces)
-        own = {
+        parameters = {
             name: part.view(shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
         with reraise_user_error(self.where), forgetting(self.net):
             out = functional_call(
                 self.net,
-                {name: own[first] for name, first in self.places.items()},
+                {name: parameters[first] for name, first in self.places.items()},
                 (self._as_seen(x),),
             )
         return self._shape_outputs(out, x)
@@ -204,7 +204,7 @@ class ModuleNetwork(FlatNetwork):
         each = x.unbind() if x.ndim == 3 else [x] * len(theta)
         with modes(self.net, False, False):
             return torch.stack(
-                [self.at(row, own) for row, own in zip(self._weights(theta), each, strict=True)]
+                [self.at(row, x_k) for row, x_k in zip(self._weights(theta), each, strict=True)]
             )
 
     # ---- where training begins -------------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ class ModuleNetwork(FlatNetwork):
             ) from error
 
     def _parameter_vector(self, module: nn.Module) -> Tensor:
-        own = dict(module.named_parameters(remove_duplicate=False))
-        return torch.cat([own[name].detach().flatten() for name in self.shapes])
+        parameters = dict(module.named_parameters(remove_duplicate=False))
+        return torch.cat([parameters[name].detach().flatten() for name in self.shapes])
 
     # ---- batch normalisation ---------------------------------------------------------------------------------------
     def _normalisations(self) -> list[_BatchNorm]:

@@ -36,34 +36,35 @@ def flatten_parameters(
             which layer comes first.
     """
     shapes = _expected_shapes(network)
-    there = [
+    weight_names = [
         name.removesuffix(".weight")
         for name, value in tensors.items()
         if name.endswith(".weight") and value.ndim > 1
     ]
     if layers is None:
         layers = _in_order(
-            shapes, {name: tuple(tensors[f"{name}.weight"].shape) for name in there}, where
+            shapes, {name: tuple(tensors[f"{name}.weight"].shape) for name in weight_names}, where
         )
     if len(layers) != len(shapes):
-        found = " → ".join(
-            str(list(tensors[f"{name}.weight"].shape)) for name in sorted(there, key=_natural)
+        shape_text = " → ".join(
+            str(list(tensors[f"{name}.weight"].shape))
+            for name in sorted(weight_names, key=_natural)
         )
         raise Misfit(
-            f"{where}: {len(layers)} layers of weights ({found}), the network has {len(shapes)} "
+            f"{where}: {len(layers)} layers of weights ({shape_text}), the network has {len(shapes)} "
             f"({' → '.join(str(list(shape)) for shape in shapes)}); set model.network's widths or channels"
         )
-    asked: dict[str, Shape] = {}
+    expected: dict[str, Shape] = {}
     for name, shape in zip(layers, shapes, strict=True):
-        asked |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+        expected |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     if binary:
-        head = dict(list(asked.items())[-2:])
+        head = dict(list(expected.items())[-2:])
         tensors = with_both_classes(head, tensors)
-    if said := misfits(asked, tensors):
+    if message := misfits(expected, tensors):
         raise Misfit(
-            f"{where}: {said}; set model.network to the one that was saved, or name its file"
+            f"{where}: {message}; set model.network to the one that was saved, or name its file"
         )
-    return torch.cat([tensors[name].flatten().to(network.theta) for name in asked])
+    return torch.cat([tensors[name].flatten().to(network.theta) for name in expected])
 
 
 def _expected_shapes(network: FeedForward) -> list[Shape]:
@@ -82,14 +83,14 @@ def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[
 
     Layers with a shape that the network lacks come last, and the caller reports them.
     """
-    left = sorted(there, key=_natural)
-    numbered = {re.sub(r"\d+", "#", name) for name in left}
+    remaining = sorted(there, key=_natural)
+    numbered = {re.sub(r"\d+", "#", name) for name in remaining}
     # fc1, fc2, fc3: the numbers say it, and what does not fit can be named by its place
     if len(numbered) == 1:
-        return left
+        return remaining
     order: list[str] = []
     for shape in shapes:
-        same = [name for name in left if there[name] == shape]
+        same = [name for name in remaining if there[name] == shape]
         if len({re.sub(r"\d+", "#", name) for name in same}) > 1 and shapes.count(shape) > 1:
             raise Misfit(
                 f"{where}: {' and '.join(same[:2])} have one shape, and their names do not say which comes first; name the "
@@ -97,8 +98,8 @@ def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[
             )
         if same:
             order.append(same[0])
-            left.remove(same[0])
-    return [*order, *left]
+            remaining.remove(same[0])
+    return [*order, *remaining]
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:

@@ -97,8 +97,10 @@ class StateDict(Model[Supervised, Network]):
         where = f"model.path={self.path}"
         if not isinstance(network, FeedForward):
             if problem.target == "binary":
-                asked = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-                tensors = with_both_classes(asked, unwrap_names(asked, tensors))
+                expected = {
+                    name: tuple(value.shape) for name, value in network.state_dict().items()
+                }
+                tensors = with_both_classes(expected, unwrap_names(expected, tensors))
             fill_network(network, tensors, where, MEND)
             return network
         if "theta" in tensors:

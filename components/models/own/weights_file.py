@@ -37,20 +37,20 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
         Misfit: it holds something else, no such names, several sets of weights, or numbers
             that are not finite.
     """
-    found = (
+    content = (
         _safetensors(path)
         if path.suffix == ".safetensors"
         else _nested_weights(_torch_saved(path), path, prefix)
     )
-    every = {name: value for name, value in found.items() if isinstance(value, Tensor)}
-    if other := [name for name in found if name not in every]:
+    every = {name: value for name, value in content.items() if isinstance(value, Tensor)}
+    if other := [name for name in content if name not in every]:
         raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
     tensors = {
         name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)
     }
     if not tensors:
         raise Misfit(
-            f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(found))}"
+            f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(content))}"
         )
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
     if wrong:
@@ -74,14 +74,14 @@ def _safetensors(path: Path) -> Mapping[str, object]:
 
 def _torch_saved(path: Path) -> Mapping[str, object]:
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # other bytes lead the unpickler anywhere
         raise _damaged_file_error(
             path, "file of tensors alone", error, "torch.save(net.state_dict(), …)"
         ) from None
-    if not isinstance(found, Mapping) or not found:
+    if not isinstance(content, Mapping) or not content:
         raise Misfit(f"model.path={path}: holds no tensors by name; save net.state_dict()")
-    return found
+    return content
 
 
 def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Mapping[str, object]:
@@ -142,8 +142,8 @@ def unwrap_names(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[st
 
 
 def _damaged_file_error(path: Path, kind: str, error: Exception, mend: str) -> DamagedFile:
-    said = re.sub(r"\s+", " ", str(error)).split(". ")[0].strip()[:200]
-    return DamagedFile(f"model.path={path}: no {kind} ({said}); write it with {mend}")
+    reason = re.sub(r"\s+", " ", str(error)).split(". ")[0].strip()[:200]
+    return DamagedFile(f"model.path={path}: no {kind} ({reason}); write it with {mend}")
 
 
 def _join_names(names: list[str]) -> str:
@@ -160,12 +160,12 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
         for name, shape in asked.items()
         if name in found and tuple(found[name].shape) != shape
     ]
-    said = [
+    problems = [
         f"lacks {_join_names(missing)}" if missing else "",
         f"has {_join_names(extra)}, which the network has not" if extra else "",
         _join_names(shapes),
     ]
-    return "; ".join(part for part in said if part)
+    return "; ".join(part for part in problems if part)
 
 
 def with_both_classes(
@@ -199,9 +199,9 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, 
     Raises:
         Misfit: they are not the tensors of the network.
     """
-    own = network.state_dict()
-    tensors = unwrap_names(own, tensors)
-    if said := misfits({name: tuple(value.shape) for name, value in own.items()}, tensors):
-        raise Misfit(f"{where}: {said}; {mend}")
-    for name, value in own.items():
+    state = network.state_dict()
+    tensors = unwrap_names(state, tensors)
+    if message := misfits({name: tuple(value.shape) for name, value in state.items()}, tensors):
+        raise Misfit(f"{where}: {message}; {mend}")
+    for name, value in state.items():
         value.copy_(tensors[name])

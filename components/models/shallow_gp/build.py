@@ -92,9 +92,15 @@ def _inducing(
     T = problem.n_tasks
     M = min(settings.n_inducing, problem.n if per_task else labels.total)
     counts = [M if per_task else M // T + (t < M % T) for t in range(T)]
-    seen = batch.mask.T
+    is_observed = batch.mask.T
     z = [
-        _inputs(batch.x[seen[t]], batch.x[~seen[t]], counts[t], settings.inducing, generator)
+        _inputs(
+            batch.x[is_observed[t]],
+            batch.x[~is_observed[t]],
+            counts[t],
+            settings.inducing,
+            generator,
+        )
         for t in range(T)
     ]  # [M_t, D]
     task = [torch.full((len(part),), t, device=part.device) for t, part in enumerate(z)]

@@ -31,8 +31,8 @@ def _size(labels: Labels) -> float:
 
 def _of(labels: Labels) -> str:
     groups, n = labels.mask.shape
-    told = f"{n:,} × {n:,}"
-    return f"exact on {labels.total:,} labels, matrices of {told if groups == 1 else f'{groups} × {told}'}"
+    shape = f"{n:,} × {n:,}"
+    return f"exact on {labels.total:,} labels, matrices of {shape if groups == 1 else f'{groups} × {shape}'}"
 
 
 def refuse_if_too_large(

@@ -58,10 +58,10 @@ class GPClassifier(Model[Supervised, SparseGP]):
     def build(self, problem: Supervised, rng: Rng) -> SparseGP:
         """``SparseGP`` on the training labels."""
         x = problem.train.x
-        given = self.model_dump(exclude={"name", "ard", "kernel", "lengthscale", "variance"})
+        options = self.model_dump(exclude={"name", "ard", "kernel", "lengthscale", "variance"})
         lengthscale = self.lengthscale or find_median_distance(x)
         # class labels have no observation noise: what stands for it here is never read
-        settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **given)
+        settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **options)
         ard: Literal["own", "none"] = "own" if self.ard else "none"
         covariance = IndependentCovariance(
             self.kernel, ard, lengthscale, self.variance, problem.n_tasks, x

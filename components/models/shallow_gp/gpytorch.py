@@ -57,7 +57,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
 
     def build(self, problem: Supervised, rng: Rng) -> UserExactGP | UserSparseGP:
         where = f"model.class_path={self.class_path}"
-        given = self.arguments or {}
+        arguments = self.arguments or {}
         cls = import_object("model.class_path", self.class_path)
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
             raise Misfit(f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP")
@@ -65,12 +65,12 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
         with exactly(where, cls), torch.random.fork_rng([]):
             torch.manual_seed(seed)  # constructors draw, and q(u) begins with a little noise
             if issubclass(cls, ExactGP):
-                return self._exact(cls, given, problem, where)
+                return self._exact(cls, arguments, problem, where)
             x = problem.train.x
             rows = torch.randperm(len(x), generator=rng.init, device=rng.init.device)[
                 : self.n_inducing
             ]
-            gp = cls(x[rows.to(x.device)].clone(), **given).to(x)
+            gp = cls(x[rows.to(x.device)].clone(), **arguments).to(x)
             module = UserSparseGP(gp, make_likelihood(self, problem), problem.n_tasks, where)
             module.marginals(x[:2])
             return module
@@ -79,13 +79,15 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
         self, cls: type[ExactGP], given: dict[str, Any], problem: Supervised, where: str
     ) -> UserExactGP:
         if problem.target != "real" or problem.n_tasks > 1:
-            what = f"{problem.n_tasks} tasks" if problem.n_tasks > 1 else f"{problem.target} labels"
-            raise Misfit(
-                f"{where}: an ExactGP has real labels of one task, {problem.name} has {what}; use an ApproximateGP"
+            label_text = (
+                f"{problem.n_tasks} tasks" if problem.n_tasks > 1 else f"{problem.target} labels"
             )
-        seen = problem.train.mask[:, 0]
-        x = problem.train.x[seen]
-        y = problem.train.y[seen, 0]
+            raise Misfit(
+                f"{where}: an ExactGP has real labels of one task, {problem.name} has {label_text}; use an ApproximateGP"
+            )
+        is_labelled = problem.train.mask[:, 0]
+        x = problem.train.x[is_labelled]
+        y = problem.train.y[is_labelled, 0]
         likelihood = GaussianLikelihood().to(x)
         likelihood.noise = self.noise_variance
         return UserExactGP(cls(x, y, likelihood, **given).to(x), where)

@@ -20,22 +20,26 @@ KEY = "model.kernel"
 
 def _kernel_classes() -> dict[str, type[Kernel]]:
     """Classes by name: GPyTorch's own, and those that modules of the user's, imported by ``plugins``, have added."""
-    found: dict[str, type[Kernel]] = {}
+    classes: dict[str, type[Kernel]] = {}
     todo: list[type[Kernel]] = [Kernel]
     while todo:
         cls = todo.pop()
-        found.setdefault(cls.__name__, cls)
+        classes.setdefault(cls.__name__, cls)
         todo += cls.__subclasses__()
-    own = {name: value for name, value in vars(gpytorch.kernels).items() if isinstance(value, type)}
-    return found | {name: value for name, value in own.items() if issubclass(value, Kernel)}
+    members = {
+        name: value for name, value in vars(gpytorch.kernels).items() if isinstance(value, type)
+    }
+    return classes | {name: value for name, value in members.items() if issubclass(value, Kernel)}
 
 
 def _arguments(cls: type[Kernel]) -> set[str]:
     """Names of the arguments of the class's constructor and of its base classes' constructors."""
-    own = (
+    constructors = (
         vars(c)["__init__"] for c in cls.__mro__ if issubclass(c, Kernel) and "__init__" in vars(c)
     )
-    return {name for constructor in own for name in inspect.signature(constructor).parameters}
+    return {
+        name for constructor in constructors for name in inspect.signature(constructor).parameters
+    }
 
 
 def parse_kernel(text: str, n_inputs: int) -> Kernel:
@@ -48,7 +52,7 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
     Raises:
         Misfit: it is no such text, names no kernel, or GPyTorch refuses the arguments.
     """
-    known = _kernel_classes()
+    classes = _kernel_classes()
 
     def kernel(node: ast.expr) -> Kernel:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -61,8 +65,8 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
                 f"{KEY}={text}: {ast.unparse(node)} is not the name of a kernel, a sum or a product of kernels"
             )
         name = call.func.id
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
+        if name not in classes:
+            near = get_close_matches(name, classes, n=1)
             mend = (
                 f"did you mean {near[0]}?"
                 if near
@@ -71,10 +75,12 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
             raise Misfit(f"{KEY}={text}: no kernel {name}; {mend}")
         positional = [argument(a) for a in call.args]
         options = {k.arg: argument(k.value) for k in call.keywords if k.arg}
-        starts = options.keys() - _arguments(known[name])
+        starts = options.keys() - _arguments(classes[name])
         try:
-            made = known[name](*positional, **{k: v for k, v in options.items() if k not in starts})
-            return made.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
+            instance = classes[name](
+                *positional, **{k: v for k, v in options.items() if k not in starts}
+            )
+            return instance.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
         except (AttributeError, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
             raise Misfit(f"{KEY}={text}: {name}: {str(error).splitlines()[0]}") from None
 

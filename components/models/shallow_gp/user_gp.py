@@ -47,11 +47,11 @@ def exactly(where: str, whose: object = None) -> Iterator[None]:
 
 def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
     """Σ log p of the hyper-parameters that the user gave priors to, []."""
-    found = [
+    log_probs = [
         prior.log_prob(closure(owner)).sum()
         for _, owner, prior, closure, _ in module.named_priors()
     ]
-    return torch.stack(found).sum() if found else like.new_zeros(())
+    return torch.stack(log_probs).sum() if log_probs else like.new_zeros(())
 
 
 class UserExactGP(nn.Module):

@@ -91,8 +91,8 @@ class DynamicLinear(Unknowns, nn.Module):
         self.system = made
         self.noises = noises
         self.start = start
-        given = priors.given_priors
-        self.declare({name: given[name] for name in ("observation_sd", *noises)}, made.m0)
+        noise_priors = priors.given_priors
+        self.declare({name: noise_priors[name] for name in ("observation_sd", *noises)}, made.m0)
         self.names = self.parameter_names
         self.dim = 1 + len(noises)
         self._covariances: dict[int, SeriesCovariance] = {}  # by the number of times
@@ -118,23 +118,25 @@ class DynamicLinear(Unknowns, nn.Module):
         """log p(x_1:T | θ) [K], the moments of z_T, and the variances."""
         r, q = self._variances(theta)
         x = series.y[0, :, 0]
-        there = ~x.isnan()
-        value, last = filter_series(self.system, q, r, x, there.tolist())
+        is_observed = ~x.isnan()
+        value, last = filter_series(self.system, q, r, x, is_observed.tolist())
         return value, last, r, q
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
         """log ∫ p(x, z | θ) dz [K, 1]: of short series by one Cholesky factor; of long ones, and where a covariance has none,
         by the filter, which takes many times as long."""
         x = series.y[0, :, 0]
-        seen = ~x.isnan()
+        is_observed = ~x.isnan()
         times = len(x)
-        if bool(seen.any()) and times <= LONGEST and len(theta) * times**2 <= NUMBERS:
+        if bool(is_observed.any()) and times <= LONGEST and len(theta) * times**2 <= NUMBERS:
             if times not in self._covariances:
                 self._covariances[times] = SeriesCovariance.of(
                     self.system, list(self.noises.values()), times
                 )
-            value, found = self._covariances[times].log_density((2 * theta).exp(), x, seen)
-            if found:
+            value, is_definite = self._covariances[times].log_density(
+                (2 * theta).exp(), x, is_observed
+            )
+            if is_definite:
                 return value.unsqueeze(1)
         return self._filter(theta, series)[0].unsqueeze(1)
 
@@ -188,5 +190,5 @@ class Dlm(Model[Sequence, DynamicLinear]):
         noises = dict.fromkeys(NOISES[self.trend], 1)
         if self.period is not None:
             noises["seasonal_sd"] = self.period
-        made = system(self.trend, self.period, self.initial_sd).like(y)
-        return DynamicLinear(made, noises, self.unknown, self.start)
+        linear_system = system(self.trend, self.period, self.initial_sd).like(y)
+        return DynamicLinear(linear_system, noises, self.unknown, self.start)

@@ -61,13 +61,13 @@ class HiddenMarkovModule(nn.Module):
         return torch.cat([log_x.exp().flatten(1) for log_x, _ in self._rows(theta)], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        drawn = [
+        samples = [
             SIMPLEX.inverse(draw_simplex((n, self.states, size), concentration, generator)).flatten(
                 1
             )
             for size, concentration in zip(self.sizes, self.concentrations, strict=True)
         ]
-        return torch.cat(drawn, 1).to(self.like)
+        return torch.cat(samples, 1).to(self.like)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         total = theta.new_zeros(len(theta))
@@ -81,11 +81,11 @@ class HiddenMarkovModule(nn.Module):
         """log p(x_1:T, z_T) [K, S], log A and log B."""
         (log_a, _), (log_b, _) = self._rows(theta)
         x = series.y[0, :, 0]  # [T]
-        there = ~x.isnan()
+        is_observed = ~x.isnan()
         # a missing one says nothing  # [K, T, S]
-        seen = log_b[:, :, x.nan_to_num(0.0).long()].mT * there.unsqueeze(1)
+        log_emission = log_b[:, :, x.nan_to_num(0.0).long()].mT * is_observed.unsqueeze(1)
         start = log_a.new_zeros(self.states).log_softmax(0)
-        return forward(start, log_a, seen), log_a, log_b
+        return forward(start, log_a, log_emission), log_a, log_b
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
         # log Σ_z p(x, z | θ)  # [K, 1]
@@ -133,9 +133,9 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
             raise Misfit(
                 f"model={self.name}: takes one series at a time, dataset={problem.name} holds {len(y)}"
             )
-        there = y[~y.isnan()]
+        symbols = y[~y.isnan()]
         if y.shape[2] != 1 or bool(
-            ((there != there.round()) | (there < 0) | (there >= classes)).any()
+            ((symbols != symbols.round()) | (symbols < 0) | (symbols >= classes)).any()
         ):
             raise Misfit(
                 f"model={self.name}: observations must be class numbers 0 to {classes - 1}, one at a time; those of "

@@ -114,9 +114,9 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
 
     @model_validator(mode="after")
     def _fits(self) -> Lgssm:
-        written = tensors(self._given_matrices())
-        if len(written) == len(MATRICES):
-            make_system(written)
+        matrices = tensors(self._given_matrices())
+        if len(matrices) == len(MATRICES):
+            make_system(matrices)
         return self
 
     def _given_matrices(self) -> dict[str, Matrix | list[float]]:

@@ -99,8 +99,8 @@ class UnknownGrowth(Unknowns, GrowthModule):
 
     def at(self, theta: Tensor) -> GrowthModule:
         sd = {name: value.view(-1, 1, 1) for name, value in self.by_name(theta).items()}
-        known = {"state_sd": self.state_sd, "observation_sd": self.observation_sd}
-        return GrowthModule(self.m0, self.P0, **(known | sd))
+        defaults = {"state_sd": self.state_sd, "observation_sd": self.observation_sd}
+        return GrowthModule(self.m0, self.P0, **(defaults | sd))
 
 
 @register("model", "nonlinear_growth")
@@ -151,9 +151,9 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
             "state_sd": self.state_sd,
             "observation_sd": self.observation_sd,
         } | self.unknown.centres
-        held = {name: problem.observations.new_tensor(value) for name, value in sd.items()}
+        sd_tensors = {name: problem.observations.new_tensor(value) for name, value in sd.items()}
         if not self.unknown.given_priors:
-            return GrowthModule(self.initial_mean, self.initial_sd**2, **held)
-        module = UnknownGrowth(self.initial_mean, self.initial_sd**2, **held)
+            return GrowthModule(self.initial_mean, self.initial_sd**2, **sd_tensors)
+        module = UnknownGrowth(self.initial_mean, self.initial_sd**2, **sd_tensors)
         module.declare(self.unknown.given_priors, problem.observations)
         return module

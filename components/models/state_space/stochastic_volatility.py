@@ -82,9 +82,9 @@ class UnknownVolatility(Unknowns, VolatilityModule):
     """``Parameterised``: parameters that have priors; asked itself, it is the model of the priors' centres."""
 
     def at(self, theta: Tensor) -> VolatilityModule:
-        known = {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
+        defaults = {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
         tried = {name: value.view(-1, 1, 1) for name, value in self.by_name(theta).items()}
-        return VolatilityModule(**(known | tried), like=self.mu)
+        return VolatilityModule(**(defaults | tried), like=self.mu)
 
 
 @register("model", "stochastic_volatility")

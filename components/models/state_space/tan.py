@@ -87,10 +87,10 @@ class TerrainModule(nn.Module):
             return self._look(x)
         if self._last is None or self._last[0] is not x or self._last[1] != x._version:
             if self.compiled and x.device.type == "cpu":
-                seen = terrain.height_and_distance(x, self.takeoff, self.dem)
+                measurement = terrain.height_and_distance(x, self.takeoff, self.dem)
             else:
-                seen = self._look(x)
-            self._last = x, x._version, seen
+                measurement = self._look(x)
+            self._last = x, x._version, measurement
         return self._last[2]
 
     def _look(self, x: Tensor) -> Tensor:

@@ -157,8 +157,8 @@ class Unknowns:
         return list(self._laws)
 
     def draw_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        drawn = [law.inverse(law.draw(n, generator)) for law in self._laws.values()]
-        return torch.stack(drawn, 1).to(self._like)  # [n, P]
+        samples = [law.inverse(law.draw(n, generator)) for law in self._laws.values()]
+        return torch.stack(samples, 1).to(self._like)  # [n, P]
 
     @property
     def medians(self) -> Tensor:

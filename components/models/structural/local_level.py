@@ -53,11 +53,11 @@ class LocalLevelConditionals:
         for t in range(times):  # forwards: μ_t | y_1:t ~ N(m, P)
             prior = P + q
             gain = prior / (prior + v)
-            seen = y[:, t, None]
+            observation = y[:, t, None]
             if gone is not None:
                 gain = torch.where(gone[:, t, None], 0.0, gain)
-                seen = torch.where(gone[:, t, None], m, seen)
-            m = torch.lerp(m, seen.expand_as(m), gain)
+                observation = torch.where(gone[:, t, None], m, observation)
+            m = torch.lerp(m, observation.expand_as(m), gain)
             P = (1 - gain) * prior
             means.append(m)
             variances.append(P)
@@ -77,15 +77,15 @@ class LocalLevelConditionals:
         level = states[..., 0]  # [R, C, T + 1]
         residuals = (series.y[..., 0].unsqueeze(1) - level[..., 1:]).square()  # [R, C, T]
         if series.missing is None:
-            seen = torch.full_like(residuals[..., 0], residuals.shape[-1])
+            n_observed = torch.full_like(residuals[..., 0], residuals.shape[-1])
         else:
             residuals = torch.where(series.missing.unsqueeze(1), 0.0, residuals)
-            seen = (
+            n_observed = (
                 (~series.missing).sum(-1, keepdim=True).to(residuals).expand_as(residuals[..., 0])
             )
         # [R, C, 2]
         squares = torch.stack([residuals.sum(-1), level.diff(dim=-1).square().sum(-1)], -1)
-        counts = torch.stack([seen, torch.full_like(seen, level.shape[-1] - 1)], -1)
+        counts = torch.stack([n_observed, torch.full_like(n_observed, level.shape[-1] - 1)], -1)
         shape = counts / 2 + counts.new_tensor(self.shape)
         return self._inverse_gamma(shape, squares / 2 + squares.new_tensor(self.scale), generator)
 

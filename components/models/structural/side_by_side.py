@@ -26,18 +26,18 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     d = q = p = 0
     width = sum(len(terms.states) for terms in blocks)
     for b, terms in enumerate(blocks):
-        own = len(terms.states)
+        n_states = len(terms.states)
         scales += [
             replace(scale, states=tuple(d + j for j in scale.states)) for scale in terms.scales
         ]
         firsts = [q]
         for moves in terms.transitions:
             placed = like.new_zeros(moves.count, width)
-            placed[:, d : d + own] = moves.terms
+            placed[:, d : d + n_states] = moves.terms
             dynamics.append(replace(moves, row=d + moves.row, terms=placed))
             q += moves.count
             firsts.append(q)
-        state_block += [b] * own
+        state_block += [b] * n_states
         if (columns := terms.regressors) is not None:
             n = len(columns.names)
             fades += [
@@ -46,7 +46,7 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
             column_block += [b] * n
             lag = lag if columns.lag is None else (p + columns.lag, facts.centre)
             p += n
-        d += own
+        d += n_states
     regressors = [terms.regressors for terms in blocks if terms.regressors is not None]
     column_names = tuple(name for columns in regressors for name in columns.names)
     moving = [name for moves in dynamics for name in moves.names]

@@ -50,16 +50,18 @@ class SumOfBlocks:
 
         Raises:
             Misfit: a row needs what is not known of the times ahead."""
-        beside = beside_of(series, ahead)
-        F = torch.cat([terms.rows(beside) for terms in self.terms], 1)
+        covariates = beside_of(series, ahead)
+        F = torch.cat([terms.rows(covariates) for terms in self.terms], 1)
         parts = [
-            terms.regressors.columns(beside) for terms in self.terms if terms.regressors is not None
+            terms.regressors.columns(covariates)
+            for terms in self.terms
+            if terms.regressors is not None
         ]
         X = torch.cat(parts, 1) if parts else F[:, :0]
-        known = ~torch.cat([F, X], 1).isnan()
-        self._check_ahead(known, len(beside.y) - ahead)
-        seen = known.all(1) & ~beside.y.isnan()
-        return Design(beside.y, seen, F.nan_to_num(0.0), X.nan_to_num(0.0))
+        is_known = ~torch.cat([F, X], 1).isnan()
+        self._check_ahead(is_known, len(covariates.y) - ahead)
+        is_observed = is_known.all(1) & ~covariates.y.isnan()
+        return Design(covariates.y, is_observed, F.nan_to_num(0.0), X.nan_to_num(0.0))
 
     def _check_ahead(self, known: Tensor, times: int) -> None:
         lag = self.structure.lag
@@ -67,8 +69,8 @@ class SumOfBlocks:
             self.structure.column_names
         )
         for j, name in enumerate(names):
-            own = lag is not None and j == self.structure.G.shape[0] + lag[0]
-            if not own and not bool(known[times:, j].all()):
+            is_lag = lag is not None and j == self.structure.G.shape[0] + lag[0]
+            if not is_lag and not bool(known[times:, j].all()):
                 raise Misfit(
                     f"dataset: {name} is not known at all of the times to be forecast; give it there, or leave its block out"
                 )
@@ -114,9 +116,9 @@ def beside_of(series: Series, ahead: int) -> Covariates:
     def append_time(value: Tensor | None, after: Tensor | None) -> Tensor | None:
         if value is None:
             return None
-        known = value[:0] if after is None else after[:ahead]
-        unknown = value.new_full((ahead - len(known), value.shape[1]), torch.nan)
-        return torch.cat([value, known, unknown]).double()
+        future = value[:0] if after is None else after[:ahead]
+        unknown = value.new_full((ahead - len(future), value.shape[1]), torch.nan)
+        return torch.cat([value, future, unknown]).double()
 
     return Covariates(
         y, append_time(series.x, later and later.x), append_time(series.u, later and later.u)
@@ -162,23 +164,23 @@ class Structural(Model[Sequence, SumOfBlocks]):
 
     def build(self, problem: Sequence, rng: Rng) -> SumOfBlocks:
         problem.check_single(self.name)
-        seen = beside_of(problem.series, 0)
-        there = seen.y[~seen.y.isnan()]
-        if len(there) < 2 or bool((there == there[0]).all()):
+        covariates = beside_of(problem.series, 0)
+        y = covariates.y[~covariates.y.isnan()]
+        if len(y) < 2 or bool((y == y[0]).all()):
             raise Misfit(
                 f"dataset={problem.name}: y is missing or constant at all times seen; there is nothing to learn"
             )
         facts = Facts(
-            seen=seen,
-            scale=float(there.std()) if self.scale is None else self.scale,
-            centre=float(there[0]) if self.centre is None else self.centre,
+            seen=covariates,
+            scale=float(y.std()) if self.scale is None else self.scale,
+            centre=float(y[0]) if self.centre is None else self.centre,
             x_names=problem.regressor_names,
             u_names=problem.input_names,
             where="model.blocks",
         )
         errors = Errors(self.errors == "student_t", self.nu, self.nu_shape, self.nu_rate)
-        made = SumOfBlocks(list(self.blocks), facts, (self.r2, self.df, self.upper), errors)
-        design = made.design(
+        model = SumOfBlocks(list(self.blocks), facts, (self.r2, self.df, self.upper), errors)
+        design = model.design(
             problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0
         )
         if int(design.seen.sum()) < 2:
@@ -186,4 +188,4 @@ class Structural(Model[Sequence, SumOfBlocks]):
                 f"dataset={problem.name}: {int(design.seen.sum())} times have y and all that it is regressed on; fill gaps of "
                 "the regressors, or leave some out of model.blocks"
             )
-        return made
+        return model

@@ -56,11 +56,11 @@ class LSTMNetwork(Classifier):
         self.head = self.affine(self.n_tasks * self.n_classes, units, rng.init)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        tokens, there = read(x)
+        tokens, mask = read(x)
         h = self.apply_dropout(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
             h = self.apply_dropout(cell(h)[0], generator)  # [B, L, units]
-        last = lengths(there) - 1  # what follows has no say: time runs forwards
+        last = lengths(mask) - 1  # what follows has no say: time runs forwards
         return h[torch.arange(len(h), device=h.device), last]
 
 

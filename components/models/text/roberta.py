@@ -63,7 +63,7 @@ class RobertaNetwork(Classifier):
         self.head = self.affine(self.n_tasks * self.n_classes, config.hidden_size, rng.init)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        tokens, there = read(x)
+        tokens, mask = read(x)
         ids = torch.where(tokens > 0, tokens - 1, self.encoder.config.pad_token_id)
         dropping = generator is not None and self.dropout > 0
         self.encoder.train(dropping)
@@ -73,7 +73,7 @@ class RobertaNetwork(Classifier):
                 torch.manual_seed(
                     int(torch.randint(2**62, (), generator=generator, device=generator.device))
                 )
-            h = self.encoder(input_ids=ids, attention_mask=there.long()).last_hidden_state[:, 0]
+            h = self.encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state[:, 0]
         return self.apply_dropout(h, generator)
 
 

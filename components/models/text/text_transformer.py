@@ -88,7 +88,7 @@ class TransformerNetwork(Classifier):
         self.head = self.affine(self.n_tasks * self.n_classes, words, rng.init)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        tokens, there = read(x)
+        tokens, mask = read(x)
         D = self.words.shape[1]
         # section 3.4
         h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(
@@ -96,8 +96,8 @@ class TransformerNetwork(Classifier):
         )
         h = self.apply_dropout(h, generator)
         for layer in self.layers:
-            h = layer(h, there, self.heads, lambda inner: self.apply_dropout(inner, generator))
-        return mean_over_tokens(h, there)
+            h = layer(h, mask, self.heads, lambda inner: self.apply_dropout(inner, generator))
+        return mean_over_tokens(h, mask)
 
 
 @register("model", "text_transformer")

@@ -31,9 +31,9 @@ def read(x: Tensor) -> tuple[Tensor, Tensor]:
     Every row has one place at least: an empty row is read as a single token 0."""
     longest = max(1, int((x != 0).sum(1).max())) if len(x) else 1
     tokens = x[:, :longest].long()
-    there = tokens != 0
-    there[:, 0] = True
-    return tokens, there
+    mask = tokens != 0
+    mask[:, 0] = True
+    return tokens, mask
 
 
 def lengths(there: Tensor) -> Tensor:

@@ -76,14 +76,20 @@ class Episode:
         live = self.game.is_unfinished(s)
         if live is not None and not live.any():
             return self._without_moves(standing, rng)
-        for left in reversed(range(environment.horizon)):
+        for remaining in reversed(range(environment.horizon)):
             a = draw_action(choose(s), rng.noise)
-            cut = not left and not environment.continuing
-            seen = self.game.move(standing, Turn(s, self.index, choose), a, live, rng, cut=cut)
-            learn(seen if self.game.learns_from == "every_move" else seen.ending())
-            gain = torch.stack([seen.r_a, *seen.r_b.unbind(1), seen.welfare])  # [M + 2, R]
-            first = (torch.cat([a.unsqueeze(0), seen.each.T]) == 0).to(gain.dtype)  # [1 + M, R]
-            acts = seen.acts()
+            cut = not remaining and not environment.continuing
+            transition = self.game.move(
+                standing, Turn(s, self.index, choose), a, live, rng, cut=cut
+            )
+            learn(transition if self.game.learns_from == "every_move" else transition.ending())
+            gain = torch.stack(
+                [transition.r_a, *transition.r_b.unbind(1), transition.welfare]
+            )  # [M + 2, R]
+            first = (torch.cat([a.unsqueeze(0), transition.each.T]) == 0).to(
+                gain.dtype
+            )  # [1 + M, R]
+            acts = transition.acts()
             if live is not None:
                 gain = torch.where(live, gain, 0.0)
             if acts is not None:
@@ -96,8 +102,8 @@ class Episode:
                 total = total + gain
             else:  # those who have come to their end keep what they got there
                 total = gain if live is None else torch.where(live, gain, total)
-            s = seen.s_next
-            if (over := seen.over) is not None:
+            s = transition.s_next
+            if (over := transition.over) is not None:
                 live = ~over if live is None else live & ~over
                 if not live.any():
                     break

@@ -77,8 +77,12 @@ class Standing:
         self.beside.append(total[1:])
         self.firsts.append(firsts)
         self.episodes += 1
-        his = total[1] if len(total) == 3 else total[1:-1].mean(0)
-        return {"reward": total[0], "reward_opponents": his, "social_utility": total[-1]}
+        opponent_reward = total[1] if len(total) == 3 else total[1:-1].mean(0)
+        return {
+            "reward": total[0],
+            "reward_opponents": opponent_reward,
+            "social_utility": total[-1],
+        }
 
     def _of_each(self, trace: Trace) -> Tensor:
         environment = self.game.environment

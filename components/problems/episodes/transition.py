@@ -45,11 +45,11 @@ class Transition:
 
         An episode that ends only for the decision maker is truncated for m.
         """
-        ends = self.opponents
-        if ends is None:
+        opponent_ends = self.opponents
+        if opponent_ends is None:
             return self
-        done = ends.done.select(1, m)
-        present = ends.present.select(1, m)
+        done = opponent_ends.done.select(1, m)
+        present = opponent_ends.present.select(1, m)
         over = self.over
         live = present if self.live is None else present & self.live
         return replace(self, done=done, live=live, truncated=None if over is None else over & ~done)
@@ -64,8 +64,8 @@ class Transition:
 
     def ending(self) -> Transition:
         """Transition for only the replicates in which the episode reaches a true end."""
-        ends = torch.zeros_like(self.a, dtype=torch.bool) if self.done is None else self.done
-        return replace(self, live=ends if self.live is None else ends & self.live)
+        is_end = torch.zeros_like(self.a, dtype=torch.bool) if self.done is None else self.done
+        return replace(self, live=is_end if self.live is None else is_end & self.live)
 
     def rate(self, alpha: float) -> float | Tensor:
         """A learning rate, 0 in replicates that no longer play."""

@@ -81,26 +81,26 @@ class SupervisedReplicates:
     def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batches]]:
         """Steps start+1 … stop with the batch of every split."""
         first = self.splits[0]
-        whole = self._train
+        train = self._train
         size = None if sees == "whole" else first.batch_size
-        each = torch.arange(self.replicates, device=whole.x.device)[:, None]
+        each = torch.arange(self.replicates, device=train.x.device)[:, None]
         orders = [
             minibatches(first.n, size, rng.of(r), start, stop) for r in range(self.replicates)
         ]
-        for shown in zip(*orders, strict=True):
-            step = shown[0][0]
-            rows = [rows for _, rows in shown if rows is not None]
+        for step_rows in zip(*orders, strict=True):
+            step = step_rows[0][0]
+            rows = [rows for _, rows in step_rows if rows is not None]
             if not rows:
-                yield step, whole
+                yield step, train
                 continue
-            at = torch.stack(rows).to(whole.x.device)  # [R, B]
+            index = torch.stack(rows).to(train.x.device)  # [R, B]
             yield (
                 step,
                 Batches(
-                    whole.x[each, at],
-                    whole.y[each, at],
-                    whole.mask[each, at],
-                    first.n / at.shape[1],
+                    train.x[each, index],
+                    train.y[each, index],
+                    train.mask[each, index],
+                    first.n / index.shape[1],
                 ),
             )
 
@@ -109,12 +109,15 @@ class SupervisedReplicates:
     ) -> dict[str, Tensor | float]:
         """Scores of every split [R] by its own posterior, or by each of its variants."""
         each = enumerate(zip(self.splits, posterior, strict=True))
-        found = [_of_each(of, split.score, rng.of(r)) for r, (split, of) in each]
-        return stack_scores(found)
+        scores = [
+            _of_each(split_posterior, split.score, rng.of(r))
+            for r, (split, split_posterior) in each
+        ]
+        return stack_scores(scores)
 
     def draw(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Figure]:
-        drawn = _of_each(posterior[0], self.splits[0].draw, rng.of(0))
-        return {name.replace("/", "_"): figure for name, figure in drawn.items()}
+        figures = _of_each(posterior[0], self.splits[0].draw, rng.of(0))
+        return {name.replace("/", "_"): figure for name, figure in figures.items()}
 
     def describe(self) -> dict[str, str]:
         return self.splits[0].describe() | {"side by side": f"{self.replicates} replicates"}

@@ -19,7 +19,9 @@ class Variants:
 
     def each(self, f: Callable[[Predicts], dict[str, V]]) -> dict[str, V]:
         """Results of f for each variant, under ``name/variant``."""
-        found = ((variant, f(posterior)) for variant, posterior in self.of.items())
+        results = ((variant, f(posterior)) for variant, posterior in self.of.items())
         return {
-            f"{name}/{variant}": value for variant, said in found for name, value in said.items()
+            f"{name}/{variant}": value
+            for variant, result in results
+            for name, value in result.items()
         }

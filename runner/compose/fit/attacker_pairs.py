@@ -21,24 +21,24 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
     """
     kind = dataset.poses()
     target = dataset.target_kind()
-    chosen = f"{where}={attacker.name}"
+    choice = f"{where}={attacker.name}"
     if kind not in attacker.kinds:
-        raise _wrong_kind(chosen, where, kind, dataset.name)
+        raise _wrong_kind(choice, where, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:
         needed = " or ".join(sorted(attacker.targets))
         raise IncompatibleError(
-            f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}",
+            f"{choice} needs {needed} labels, those of dataset={dataset.name} are {target}",
             Offer("attacker", "attackers that need none", where=where),
         )
     if attacker.follows_gradient and not model.differentiable:
         raise IncompatibleError(
-            f"{chosen} follows a gradient, and model={model.name} has none",
+            f"{choice} follows a gradient, and model={model.name} has none",
             Offer("attacker", "attackers that need none", where=where),
         )
     if isinstance(attacker, Injection):
         check_traits(dataset, attacker, "attacker", where)
     if isinstance(attacker, Evasion):
-        check_domain(attacker.inputs(), chosen, where, type(dataset), dataset.name)
+        check_domain(attacker.inputs(), choice, where, type(dataset), dataset.name)
         if attacker.follows() == "dlr" and target == "binary":
             raise IncompatibleError(
                 f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two",

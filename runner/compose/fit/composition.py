@@ -157,13 +157,15 @@ class Composition:
             ConfigError: the component cannot be configured by its name only.
         """
         keys = known_keys(role, {"name": name}, role).keys
-        given = dict(self.carried.get(role, {})) | (self.asked.get(role, {}) if with_asked else {})
-        own = (
+        user_keys = dict(self.carried.get(role, {})) | (
+            self.asked.get(role, {}) if with_asked else {}
+        )
+        values = (
             component_defaults(role, name)
-            | {k: v for k, v in given.items() if k in keys}
+            | {k: v for k, v in user_keys.items() if k in keys}
             | {"name": name}
         )
-        out = fill_in(role, own, role)
+        out = fill_in(role, values, role)
         for where, _, part in [(role, role, out), *parts_inside(role, out, role)]:
             if lacking := [key for key, value in part.items() if _is_to_be_given(key, value)]:
                 raise ConfigError(f"{where}.{lacking[0]}: has to be given")

@@ -59,8 +59,8 @@ class IncompatibleError(ConfigError):
             for offer in self.offers
             if offer.role in keys and not offer.where
         ]
-        kept = [offer for offer in self.offers if offer.where]
-        return IncompatibleError(f"{path}: {self.problem}", *moved, *kept)
+        others = [offer for offer in self.offers if offer.where]
+        return IncompatibleError(f"{path}: {self.problem}", *moved, *others)
 
 
 def list_names(names: list[str]) -> str:

@@ -74,15 +74,15 @@ def _candidates(whole: Composition, role: str, now: object) -> list[str]:
 
 def _names(whole: Composition, offer: Offer) -> list[str]:
     """Components that work in the place of an offer; those that need settings include them."""
-    found = []
+    names = []
     for name in _candidates(whole, offer.role, whole.name_at(offer.key)):
         if whole.works({offer.key: name}):
-            found.append(name)
+            names.append(name)
         elif (settings := _settings(offer, name)) and whole.works(
             {offer.key: name}, brings=offer.needs
         ):
-            found.append(f"{name} ({', '.join(settings)})")
-    return found
+            names.append(f"{name} ({', '.join(settings)})")
+    return names
 
 
 def _settings(offer: Offer, name: str) -> list[str]:
@@ -174,12 +174,12 @@ def _first(items: Iterable[str], n: int) -> list[str]:
 
 def _experiments(dataset: str) -> list[str]:
     """Experiments that hold a dataset."""
-    found = []
+    names = []
     for name in conf_folders.names("experiment"):
         file = conf_folders.find("experiment", name)
         assert file is not None
         with reading(file):
             text = file.read_text(encoding="utf-8")
         if re.search(rf"override /dataset: {dataset}\s", text):
-            found.append(name)
-    return found[:GROUPS]
+            names.append(name)
+    return names[:GROUPS]

@@ -67,8 +67,10 @@ def check_pairs(
             f"attacker: dataset={dataset.name} is a game and needs an adversary",
             Offer("attacker", "there are"),
         )
-    own = any(isinstance(part, Attacker) for _, part in held_components(inference, "inference"))
-    if inference.attacks and attacker is None and not own:
+    has_own_attacker = any(
+        isinstance(part, Attacker) for _, part in held_components(inference, "inference")
+    )
+    if inference.attacks and attacker is None and not has_own_attacker:
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
             Offer("attacker", "attackers that fit"),
@@ -97,25 +99,25 @@ def check_side_by_side(
     Raises:
         ConfigError: naming what cannot, and what could.
     """
-    asked = "side_by_side=true"
+    setting = "side_by_side=true"
     if not asked_for:
         several = ", ".join(inference.variants())
         raise IncompatibleError(
-            f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {asked}, or ask for one"
+            f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {setting}, or ask for one"
         )
     if dataset.poses() != "supervised":
         raise IncompatibleError(
-            f"{asked}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.poses())} problem; leave it out"
+            f"{setting}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.poses())} problem; leave it out"
         )
     if inference.side_by_side() is None:
         raise IncompatibleError(
-            f"{asked}: inference={inference.name} computes one replicate after the other",
+            f"{setting}: inference={inference.name} computes one replicate after the other",
             Offer("inference", "use one of", joint=", or "),
             mends=(Mend("leave it out"),),
         )
     if isinstance(attacker, Evasion):
         raise IncompatibleError(
-            f"{asked}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
+            f"{setting}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
             "one of them out"
         )
 
@@ -207,20 +209,22 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
             if setting in where.values()
         }
         mends = (Mend(settings, brings=frozenset({*lacks, *brought})),)
-    how = " as configured" if where else ""
-    lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{how}"
-    asked = inference.asked_by_keys()
-    if not lacks <= asked.keys():
+    suffix = " as configured" if where else ""
+    lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
+    key_by_need = inference.asked_by_keys()
+    if not lacks <= key_by_need.keys():
         raise IncompatibleError(f"inference={inference.name} needs {lacked}", that_fit, mends=mends)
-    keys = sorted({asked[capability] for capability in lacks})
+    keys = sorted({key_by_need[capability] for capability in lacks})
     values = dict(inference)
-    shown = {key: part.name if isinstance(part := values[key], Component) else part for key in keys}
-    who = " and ".join(f"inference.{key}={value}" for key, value in shown.items())
+    key_values = {
+        key: part.name if isinstance(part := values[key], Component) else part for key in keys
+    }
+    subject = " and ".join(f"inference.{key}={value}" for key, value in key_values.items())
     that_can = Offer(
         "model", "models that can", needs=inference.required_capabilities(kind, offered)
     )
     raise IncompatibleError(
-        f"{who} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
+        f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
     )
 
 
@@ -229,9 +233,9 @@ def check_scored(dataset: Dataset, model: Model) -> None:
 
     Raises:
         IncompatibleError: naming the key."""
-    asked = dataset.asked_by_keys()
-    for capability in sorted(asked.keys() - model.capabilities()):
-        setting, mend = asked[capability]
+    requests = dataset.asked_by_keys()
+    for capability in sorted(requests.keys() - model.capabilities()):
+        setting, mend = requests[capability]
         changes = {
             key: yaml.safe_load(value)
             for key, _, value in (word.partition("=") for word in mend.split())
@@ -265,9 +269,9 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
             with _naming(path, inference=path):
                 check_needs(dataset, model, part)
         check_held(part, path, dataset, victim)
-    for (path, own), (by, method) in zip(models, methods, strict=False):
+    for (path, inner_model), (by, method) in zip(models, methods, strict=False):
         with _naming(path, model=path, inference=by):
-            check_pairs(dataset, own, method, None)
+            check_pairs(dataset, inner_model, method, None)
             if isinstance(component, Evasion):
                 _check_predicts(method, dataset, "a surrogate has to predict")
 
@@ -293,7 +297,7 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
     """
     offered = inference.variational_capabilities() or model.capabilities()
     if lacking := gradient.needs - offered:
-        who = (
+        subject = (
             f"the q(θ) of inference={inference.name}"
             if inference.variational_capabilities()
             else f"model={model.name}"
@@ -302,7 +306,7 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
             () if inference.variational_capabilities() else (Offer("model", "models that have it"),)
         )
         raise IncompatibleError(
-            f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks",
+            f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {subject} lacks",
             Offer("gradient", "gradients that fit it", where=where),
             *others,
         )

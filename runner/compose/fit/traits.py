@@ -33,9 +33,9 @@ def check_traits(
     traits = dataset.data_traits()
     misfits = [(why, TRAITS[trait][0], "") for trait, why in part.avoids.items() if trait in traits]
     if is_described:
-        wanted = [(trait, why) for trait, why in part.wants.items() if trait not in traits]
+        lacking = [(trait, why) for trait, why in part.wants.items() if trait not in traits]
         misfits += [
-            (why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in wanted
+            (why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in lacking
         ]
     if misfits:
         why, has, setting = misfits[0]

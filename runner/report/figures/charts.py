@@ -72,10 +72,10 @@ def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
 
 def _on(i: int, name: str, first: bool) -> Chart:
     """Axes of a trace, and the legend name that switches it."""
-    at = str(i + 1) if i else ""
+    axis = str(i + 1) if i else ""
     return {
-        "xaxis": f"x{at}",
-        "yaxis": f"y{at}",
+        "xaxis": f"x{axis}",
+        "yaxis": f"y{axis}",
         "name": plain(name),
         "legendgroup": name,
         "showlegend": first,
@@ -88,10 +88,10 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
     data: list[Chart] = []
     for i, metric in enumerate(metrics):
         for k, model in enumerate(models):
-            own = table[(table["metric"] == metric) & (table["model"] == model)].sort_values(
+            points = table[(table["metric"] == metric) & (table["model"] == model)].sort_values(
                 "n_train"
             )
-            if own.empty:
+            if points.empty:
                 continue
             dash = "solid" if k // len(PALETTE) % 2 == 0 else "dash"
             colour = PALETTE[k % len(PALETTE)]
@@ -100,16 +100,16 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
                 | {
                     "type": "scatter",
                     "mode": "lines+markers",
-                    "x": numbers(own["n_train"]),
-                    "y": numbers(own["mean"]),
+                    "x": numbers(points["n_train"]),
+                    "y": numbers(points["mean"]),
                     "error_y": {
                         "type": "data",
-                        "array": [float(f"{v:.2g}") for v in own["se"].fillna(0.0)],
+                        "array": [float(f"{v:.2g}") for v in points["se"].fillna(0.0)],
                         "thickness": 1,
                     },
                     "line": {"color": colour, "dash": dash},
                     "marker": {"color": colour, "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
-                    "customdata": [int(n) for n in own["n"]],
+                    "customdata": [int(n) for n in points["n"]],
                     "hovertemplate": "%{x}: %{y} (SE; n %{customdata})",
                 }
             )
@@ -143,8 +143,8 @@ def evolution_chart(
     for i, metric in enumerate(metrics):
         rows = table[table["metric"] == metric]
         for k, method in enumerate(methods):
-            own = rows[rows["method"] == method]
-            if own.empty:
+            method_rows = rows[rows["method"] == method]
+            if method_rows.empty:
                 continue
             look = line_look(k)
             line = {"color": look["color"], "dash": DASHES[look["ls"]], "width": 2 if band else 1.2}
@@ -153,7 +153,7 @@ def evolution_chart(
                 "mode": "lines",
             }
             if band:
-                mean, low, high = (s.iloc[_thin(len(s), LONGEST)] for s in band_of(own))
+                mean, low, high = (s.iloc[_thin(len(s), LONGEST)] for s in band_of(method_rows))
                 x = numbers(mean.index)
                 edges = {"width": 0}
                 data.append(
@@ -187,11 +187,11 @@ def evolution_chart(
             x = []
             y = []
             text = []
-            for replicate, values in own.groupby("replicate", sort=False):
-                kept = values.iloc[_thin(len(values), most)]
-                x += [*numbers(kept["step"]), None]
-                y += [*numbers(kept["value"]), None]
-                text += [str(replicate)] * (len(kept) + 1)
+            for replicate, values in method_rows.groupby("replicate", sort=False):
+                points = values.iloc[_thin(len(values), most)]
+                x += [*numbers(points["step"]), None]
+                y += [*numbers(points["value"]), None]
+                text += [str(replicate)] * (len(points) + 1)
             data.append(
                 on
                 | {
@@ -254,11 +254,11 @@ def spread_chart(
         if logarithmic(rows["value"].to_numpy(float), metric in levels):
             axis["type"] = "log"
         for k, method in enumerate(methods):
-            own = rows[rows["method"] == method]
+            method_rows = rows[rows["method"] == method]
             trace: Chart = {
                 "type": kind,
-                "x": [str(g) if grouped else plain(method) for g in own["group"]],
-                "y": numbers(own["value"]),
+                "x": [str(g) if grouped else plain(method) for g in method_rows["group"]],
+                "y": numbers(method_rows["value"]),
                 "line": {"color": PALETTE[k % len(PALETTE) if grouped else 0], "width": 1},
             }
             # the quartiles inside, no tails
@@ -267,14 +267,14 @@ def spread_chart(
                 _on(i, method, grouped and i == 0) | trace | (shape if kind == "violin" else {})
             )
         if metric in levels:
-            at = str(i + 1) if i else ""
+            axis_number = str(i + 1) if i else ""
             layout.setdefault("shapes", []).append(
                 {
                     "type": "line",
-                    "xref": f"x{at} domain",
+                    "xref": f"x{axis_number} domain",
                     "x0": 0,
                     "x1": 1,
-                    "yref": f"y{at}",
+                    "yref": f"y{axis_number}",
                     "y0": levels[metric],
                     "y1": levels[metric],
                     "line": {"dash": "dash", "width": 1},

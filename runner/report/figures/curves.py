@@ -17,7 +17,7 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
 
     from components.figures.supervised.learning_curve import in_words, learning_curve
 
-    drawn = {}
+    pictures = {}
     for spec in study.figures:
         rows: list[dict[str, Any]] = []
         names, preset = study.row_labels(spec)
@@ -55,5 +55,5 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
             words = {metric: in_words(metric) for metric in spec.metrics}
             figure = learning_curve(table, spec.label)
             chart = curve_chart(table, spec.label, words)
-            drawn[spec.name] = Picture(figure, caption, chart)
-    return drawn
+            pictures[spec.name] = Picture(figure, caption, chart)
+    return pictures

@@ -21,13 +21,13 @@ AXES = {"steps": "iteration", "seconds": "seconds of training"}
 def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
     """Each line with the seconds that its replicate has trained until then: evaluations before it are not among them."""
     clock: dict[int, float] = {}  # of the last line
-    spent: dict[int, float] = {}
+    seconds: dict[int, float] = {}
     for line in lines:
         r = line["replicate"]
         if line["phase"] == "train":
-            spent[r] = spent.get(r, 0.0) + line["time"] - clock.get(r, 0.0)
+            seconds[r] = seconds.get(r, 0.0) + line["time"] - clock.get(r, 0.0)
         clock[r] = line["time"]
-        yield line, spent.get(r, 0.0)
+        yield line, seconds.get(r, 0.0)
 
 
 def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, Picture]:
@@ -38,22 +38,26 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
 
     from components.figures.samples.evolution import evolution
 
-    drawn = {}
+    pictures = {}
     for spec in study.evolutions:
         lines: list[dict[str, Any]] = []
         names, preset = study.row_labels(spec)
-        shown = names.keys() | {spec.less}
+        row_names = names.keys() | {spec.less}
         for run in snapshot.runs:
-            facts = None if run.refused or run.row not in shown else snapshot.facts(run)
+            facts = None if run.refused or run.row not in row_names else snapshot.facts(run)
             if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
                 continue
             for line, seconds in training_seconds(readable_lines(snapshot.folder(run))):
                 if line["phase"] == "train":
                     continue
-                at = seconds if spec.against == "seconds" else line["step"]
+                position = seconds if spec.against == "seconds" else line["step"]
                 for metric in spec.metrics:
                     for r, value in by_replicate(line, metric):
-                        one = {"method": run.row, "replicate": f"{facts['seed']}/{r}", "step": at}
+                        one = {
+                            "method": run.row,
+                            "replicate": f"{facts['seed']}/{r}",
+                            "step": position,
+                        }
                         lines.append(one | {"metric": metric, "value": value})
         if lines:
             table = pd.DataFrame(lines)
@@ -74,8 +78,8 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
                 table, spec.exact, label, band=band, words=spec.words, known=spec.known
             )
             chart = evolution_chart(table, spec.exact, label, band, spec.words, spec.known)
-            drawn[spec.name] = Picture(figure, caption, chart)
-    return drawn
+            pictures[spec.name] = Picture(figure, caption, chart)
+    return pictures
 
 
 def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:

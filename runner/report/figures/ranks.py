@@ -44,16 +44,16 @@ class Ranking:
     def groups(self) -> list[list[str]]:
         """Largest groups of rank neighbours without a significant pair; a bar joins each group."""
         names = sorted(self.ranks, key=lambda name: self.ranks[name])
-        found: list[list[str]] = []
+        cliques: list[list[str]] = []
         for i in range(len(names)):
             end = i
             while end + 1 < len(names) and all(
                 frozenset({a, names[end + 1]}) in self.alike for a in names[i : end + 1]
             ):
                 end += 1
-            if end > i and not (found and names[end] in found[-1]):
-                found.append(names[i : end + 1])
-        return found
+            if end > i and not (cliques and names[end] in cliques[-1]):
+                cliques.append(names[i : end + 1])
+        return cliques
 
 
 def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Ranking:
@@ -71,7 +71,7 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
     ranks = rankdata(table if lower else -table, axis=1).mean(axis=0)
     level = bool((table == table[:, :1]).all())
     p_friedman = 1.0 if level else float(friedmanchisquare(*table.T).pvalue)
-    of = dict(zip(names, map(float, ranks), strict=True))
+    mean_ranks = dict(zip(names, map(float, ranks), strict=True))
     pairs = list(combinations(range(k), 2))
     if test == "nemenyi":
         distance = critical_difference(k, n)
@@ -80,15 +80,17 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
             for i, j in pairs
             if abs(ranks[i] - ranks[j]) <= distance
         }
-        return Ranking(of, n, p_friedman, distance, alike)
+        return Ranking(mean_ranks, n, p_friedman, distance, alike)
     values = [scores_by_replicate(column.tolist()) for column in table.T]
     tested = {f"{i} {j}": compare(values[i], values[j], None) for i, j in pairs}
-    kept = [
+    alike_pairs = [
         tuple(map(int, key.split()))
         for key, pair in holm(tested).items()
         if not pair.p_holm <= LEVEL
     ]
-    return Ranking(of, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in kept})
+    return Ranking(
+        mean_ranks, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in alike_pairs}
+    )
 
 
 def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
@@ -103,7 +105,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
         return {}
     from components.figures.supervised.critical_difference import critical_difference_diagram
 
-    drawn = {}
+    pictures = {}
     for spec in study.ranks:
         laid = next(t for t in tables if t.spec.name == spec.table)
         names, preset = study.row_labels(spec)
@@ -111,28 +113,28 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
         n = len(next(iter(scores.values()), []))
         if len(scores) < FEWEST_ROWS or n < FEWEST_BLOCKS:
             continue
-        found = rank({names[row]: values for row, values in scores.items()}, True, spec.test)
+        ranking = rank({names[row]: values for row, values in scores.items()}, True, spec.test)
         blocks = "columns" if spec.blocks == "columns" else f"replicates of {spec.column}"
         by = (
-            f"Nemenyi, critical difference {found.distance:.2f}"
-            if found.distance is not None
+            f"Nemenyi, critical difference {ranking.distance:.2f}"
+            if ranking.distance is not None
             else "two-sided Wilcoxon tests of all pairs after Holm"
         )
         settings = f", {preset}" if preset else ""
         data = ", ".join(laid.data)
         caption = (
             f"{spec.title}{settings}: mean ranks over {n} {blocks}, 1 is best; bars join what cannot be told apart at 5 % "
-            f"({by}); Friedman p {found.p_friedman:.2g}; data: {data}"
+            f"({by}); Friedman p {ranking.p_friedman:.2g}; data: {data}"
         )
-        figure = critical_difference_diagram(found.ranks, found.groups(), found.distance)
-        drawn[spec.name] = Picture(figure, caption, {})
-    return drawn
+        figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
+        pictures[spec.name] = Picture(figure, caption, {})
+    return pictures
 
 
 def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np.float64]]:
     """Scores by row, turned so that lower is better, of the blocks that all rows with any score have; rows without one are
     left out."""
-    of: dict[str, dict[object, float]] = {}
+    by_row: dict[str, dict[object, float]] = {}
     for row, cells in laid.rows:
         if row.name not in rows:
             continue
@@ -140,14 +142,16 @@ def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np
             sign = -1.0 if laid.spec.better_of(cell.column) == "higher" else 1.0
             centre = cell.centre(laid.spec) if spec.blocks == "columns" else None
             if centre is not None and math.isfinite(centre[0]):
-                of.setdefault(row.name, {})[cell.column] = sign * centre[0]
+                by_row.setdefault(row.name, {})[cell.column] = sign * centre[0]
             elif spec.blocks == "replicates" and cell.column == spec.column:
                 finite = {
                     key: sign * value for key, value in cell.values.items() if math.isfinite(value)
                 }
                 if finite:
-                    of.setdefault(row.name, {}).update(finite)
+                    by_row.setdefault(row.name, {}).update(finite)
     shared = [
-        key for key in next(iter(of.values()), {}) if all(key in values for values in of.values())
+        key
+        for key in next(iter(by_row.values()), {})
+        if all(key in values for values in by_row.values())
     ]
-    return {name: np.array([values[key] for key in shared]) for name, values in of.items()}
+    return {name: np.array([values[key] for key in shared]) for name, values in by_row.items()}

@@ -25,7 +25,7 @@ def spreads(
 
     from components.figures.sequences.spread import spread
 
-    drawn = {}
+    pictures = {}
     for spec in study.spreads:
         names, _ = study.row_labels(spec)
         lines: list[dict[str, Any]] = []
@@ -51,12 +51,14 @@ def spreads(
         figure = spread(table, spec.kind, spec.levels, marked, label, spec.words)
         chart = spread_chart(table, spec.kind, spec.levels, label, spec.words)
         sizes = sorted(set(table.groupby(["method", "group", "metric"]).size()))
-        lost = int((~table["value"].abs().lt(float("inf"))).sum())
+        n_nonfinite = int((~table["value"].abs().lt(float("inf"))).sum())
         counted = f"{' or '.join(map(str, sizes))} runs of each"
         data = ", ".join(dict.fromkeys(d for t in tables for d in t.data))
-        missing = f"; left out as not finite: {lost}" if lost else ""
-        drawn[spec.name] = Picture(figure, f"{spec.title}; {counted}; data: {data}{missing}", chart)
-    return drawn
+        missing = f"; left out as not finite: {n_nonfinite}" if n_nonfinite else ""
+        pictures[spec.name] = Picture(
+            figure, f"{spec.title}; {counted}; data: {data}{missing}", chart
+        )
+    return pictures
 
 
 def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:
@@ -66,25 +68,25 @@ def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:
     """
     if snapshot is None:
         return set()
-    found = set()
+    cells = set()
     for run in snapshot.runs:
         facts = snapshot.facts(run)
-        chosen = scores(facts, snapshot.folder(run), CHOSEN) if facts else {}
-        if not chosen:
+        betas = scores(facts, snapshot.folder(run), CHOSEN) if facts else {}
+        if not betas:
             continue
-        beta = Counter(chosen.values()).most_common(1)[0][0]
+        beta = Counter(betas.values()).most_common(1)[0][0]
         part = _inference(run).get("filter")
         name = part.get("name") if isinstance(part, dict) else None
         for other in snapshot.runs:
-            own = _inference(other)
+            settings = _inference(other)
             same = other.cell == run.cell and other.config.get("dataset") == run.config.get(
                 "dataset"
             )
-            if same and own.get("name") == name and own.get("beta") == beta:
-                found.add(
+            if same and settings.get("name") == name and settings.get("beta") == beta:
+                cells.add(
                     (other.row, next((str(v) for k, v in other.cell.items() if k != "seed"), ""))
                 )
-    return found
+    return cells
 
 
 def _inference(run: FrozenRun) -> dict[str, Any]:

@@ -25,13 +25,13 @@ class FilterCounts:
 
 def largest_primes(n: int, below: int) -> list[int]:
     """The n largest primes that are no larger than ``below``, the largest first."""
-    found: list[int] = []
+    primes: list[int] = []
     candidate = below
-    while len(found) < n and candidate > 1:
+    while len(primes) < n and candidate > 1:
         if all(candidate % d for d in range(2, int(candidate**0.5) + 1)):
-            found.append(candidate)
+            primes.append(candidate)
         candidate -= 1
-    return found
+    return primes
 
 
 class BloomCounts(BaseModel):

@@ -67,12 +67,14 @@ class MarkovChains(BaseModel):
     @staticmethod
     def _each(mind: ChainCounts, s: Tensor, m: int) -> Tensor:
         """The three forecasts of opponent m [R, 3, B_m], s the number of a state [R]."""
-        known = mind.a >= 0
+        has_previous = mind.a >= 0
         a = mind.a.clamp_min(0)
         b = mind.b[:, m].clamp_min(0)
         state = mean_forecast(mind.in_state[m], s)
         chains = [mean_forecast(mind.after_hers[m], a), mean_forecast(mind.after_his[m], b)]
-        return torch.stack([*(torch.where(known[:, None], p, state) for p in chains), state], 1)
+        return torch.stack(
+            [*(torch.where(has_previous[:, None], p, state) for p in chains), state], 1
+        )
 
     def forecasts(self, mind: ChainCounts, seat: Seat, s: Tensor) -> list[Tensor]:
         """Forecast of each opponent's next action [R, B_m]."""
@@ -91,8 +93,12 @@ class MarkovChains(BaseModel):
             b = seen.each[:, m]
             did = marks(b.unsqueeze(1), (counts.shape[2],), counts.dtype)
             if self.learn:
-                made = mind.weights[:, m] * (self._each(mind, s, m) * did.unsqueeze(1)).sum(-1)
-                mind.weights[:, m] += after.unsqueeze(1) * made / made.sum(-1, keepdim=True)
+                likelihood = mind.weights[:, m] * (self._each(mind, s, m) * did.unsqueeze(1)).sum(
+                    -1
+                )
+                mind.weights[:, m] += (
+                    after.unsqueeze(1) * likelihood / likelihood.sum(-1, keepdim=True)
+                )
             count(counts, s, did, forget, live)
             count(mind.after_hers[m], mind.a.clamp_min(0), did, forget, after)
             count(mind.after_his[m], mind.b[:, m].clamp_min(0), did, forget, after)

@@ -29,11 +29,11 @@ def _one_rounding() -> None:
     def multiply_add(typing, a, b, c):  # type: ignore[no-untyped-def]
         return a(a, a, a), lambda context, builder, signature, arguments: builder.fma(*arguments)
 
-    known = intrinsic(multiply_add)
+    fused_multiply = intrinsic(multiply_add)
 
     @overload(fma)
     def _fma(a, b, c):  # type: ignore[no-untyped-def]
-        return lambda a, b, c: known(a, b, c)  # type: ignore[call-arg]
+        return lambda a, b, c: fused_multiply(a, b, c)  # type: ignore[call-arg]
 
 
 @cache
@@ -49,15 +49,15 @@ def room():  # type: ignore[no-untyped-def]
 
         def generate_few(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             number = context.get_data_type(like.dtype)
-            lies = cgutils.alloca_once(builder, ir.ArrayType(number, FEW))
+            storage = cgutils.alloca_once(builder, ir.ArrayType(number, FEW))
             size = context.get_constant(types.intp, context.get_abi_sizeof(number))
-            made = context.make_array(kind)(context, builder)
+            array = context.make_array(kind)(context, builder)
             shape = [context.get_constant(types.intp, FEW)]
-            start = builder.bitcast(lies, number.as_pointer())
+            start = builder.bitcast(storage, number.as_pointer())
             context.populate_array(
-                made, data=start, shape=shape, strides=[size], itemsize=size, meminfo=None
+                array, data=start, shape=shape, strides=[size], itemsize=size, meminfo=None
             )
-            return made._getvalue()
+            return array._getvalue()
 
         return kind(like), generate_few
 
@@ -136,8 +136,8 @@ def rounds_alike(dtype: torch.dtype) -> bool:
     columns = [torch.lerp(x[:, 0], x[:, 1], 0.3), torch.add(x[:, 1], x[:, 0], alpha=0.3)]
     columns.append((u[:, None] >= x.cumsum(-1)[:, :-1]).sum(-1).to(dtype))
     columns += [x[:, :n].contiguous().sum(-1) for n in range(1, FEW + 1)]
-    found = torch.empty(256, len(columns), dtype=dtype)
+    results = torch.empty(256, len(columns), dtype=dtype)
     loop(_compare_rounding)(
-        x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), found.numpy()
+        x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), results.numpy()
     )
-    return torch.equal(found, torch.stack(columns, 1))
+    return torch.equal(results, torch.stack(columns, 1))

@@ -81,16 +81,16 @@ def moving() -> Callable[..., Any]:
             s[i, 0], s[i, 1] = move_cell(s[i, 0], a[i], size), move_cell(s[i, 1], b[i], size)
             gains[0, i] = gains[1, i] = 0
             for m in range(2, 4):
-                she = s[i, m] == s[i, 0]
-                he = s[i, m] == s[i, 1]
-                if she and he:
+                has_agent = s[i, m] == s[i, 0]
+                has_opponent = s[i, m] == s[i, 1]
+                if has_agent and has_opponent:
                     gains[0, i] += share[0]
                     gains[1, i] += share[1]
-                elif she:
+                elif has_agent:
                     gains[0, i] += 1
-                elif he:
+                elif has_opponent:
                     gains[1, i] += 1
-                if she or he:
+                if has_agent or has_opponent:
                     s[i, m] = cells
             mark_cells(s, i, cells, after)
             total[0, i] += gains[0, i]

@@ -89,10 +89,19 @@ class Compilable(Chooser[K], Generic[K]):
         drawn: bool = False,
     ) -> Levels:
         """``Levels`` with what every decision maker has."""
-        ends = self.bootstrap_at_end
+        bootstraps_ends = self.bootstrap_at_end
         horizon = self.bootstrap_at_horizon
         return Levels(
-            alphas, epsilons, temperatures, forget, self.gamma, at_next, ends, horizon, ties, drawn
+            alphas,
+            epsilons,
+            temperatures,
+            forget,
+            self.gamma,
+            at_next,
+            bootstraps_ends,
+            horizon,
+            ties,
+            drawn,
         )
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[K]:
@@ -123,5 +132,5 @@ class Compilable(Chooser[K], Generic[K]):
             return super().step(state, batch, rng)
         values = self.tables(state.mind)
         counts = self.action_counts(state.mind)
-        known = self.levels(batch.index)
-        return state, state.plays.play(batch, state.standing, rng, values, counts, known)
+        levels = self.levels(batch.index)
+        return state, state.plays.play(batch, state.standing, rng, values, counts, levels)

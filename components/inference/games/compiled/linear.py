@@ -44,10 +44,10 @@ def fitting(game: Game, where: str) -> None:
     (player,) = game.opponents()
     agent = player.agent if isinstance(player, Learner) else None
     if not isinstance(agent, Thinking):
-        told = player.name if agent is None else f"learner attacker.agent={agent.name}"
+        description = player.name if agent is None else f"learner attacker.agent={agent.name}"
         raise Misfit(
             f"{where}: with linear action values it plays against attacker=learner of q_learning, fpq_learning or level_k, "
-            f"here attacker={told}; engine=tensors plays all"
+            f"here attacker={description}; engine=tensors plays all"
         )
     if key := agent.without_loop(True):
         raise Misfit(f"{where}: has no loop with attacker.agent of {key}; use engine=tensors")
@@ -77,15 +77,15 @@ class Side:
 
     def _answer(self, j: int, places: Array, counts: bool, believed: Array) -> Tensor:
         """The policy [R, own] of the player of level j + 1."""
-        known = self.known
+        levels = self.known
         marks.weighing()(
             self.weights[j], places, self.counted, counts, believed, self.held[j], *self.room
         )
-        temperature = known.temperatures[j]
+        temperature = levels.temperatures[j]
         if temperature is not None:
             return probabilities(self.psi[j], "softmax", 0.0, temperature)
         return probabilities(
-            self.psi[j], "epsilon_greedy", known.epsilons[j], 1.0, get_args(Ties)[known.ties]
+            self.psi[j], "epsilon_greedy", levels.epsilons[j], 1.0, get_args(Ties)[levels.ties]
         )
 
     def policy(self, places: Array) -> Array:
@@ -109,11 +109,11 @@ class Side:
     ) -> None:
         """A move: own and the other's actions and rewards [R]; ``last``: the horizon cuts the episode short here."""
         k = len(self.weights)
-        known = self.known
+        levels = self.known
         believed = self.first
         counts = self.counts is not None
-        on = known.bootstraps_horizon or not last
-        at = after if known.at_next else places
+        on = levels.bootstraps_horizon or not last
+        answer_places = after if levels.at_next else places
         if counts:
             marks.noticing()(self.counted, other if k % 2 == 1 else own, self.forget, self.room[-1])
         for j in range(k):
@@ -133,7 +133,7 @@ class Side:
                 *self.room,
             )
             if j < k - 1:
-                believed = self._answer(j, at, counts, believed).numpy()
+                believed = self._answer(j, answer_places, counts, believed).numpy()
                 counts = False
 
 
@@ -183,8 +183,10 @@ class CompiledMarks:
         assert isinstance(state, Learning), "so are the memories of learners"
         agent = self.agent
         mind = state.mind
-        she = Side(values, counts, known)
-        he = Side(agent.tables(mind), agent.action_counts(mind), agent.levels(episode.index))
+        agent_side = Side(values, counts, known)
+        opponent_side = Side(
+            agent.tables(mind), agent.action_counts(mind), agent.levels(episode.index)
+        )
         s = standing.s.numpy().copy()
         size = environment.size
         horizon = environment.horizon
@@ -196,19 +198,19 @@ class CompiledMarks:
         v = self.v.numpy()
         gains = self.gains
         coins.opening()(s, size, places)
-        for at in range(horizon):
-            hers = she.policy(places)
-            his = he.policy(places)
-            last = at == horizon - 1
+        for step in range(horizon):
+            agent_policy = agent_side.policy(places)
+            opponent_policy = opponent_side.policy(places)
+            last = step == horizon - 1
             coins.moving()(
                 s,
                 size,
                 self.share,
-                hers,
-                his,
+                agent_policy,
+                opponent_policy,
                 u,
                 v,
-                at,
+                step,
                 after,
                 a,
                 b,
@@ -217,8 +219,8 @@ class CompiledMarks:
                 tally,
                 self.edge,
             )
-            he.learn(places, after, b, a, gains[1], gains[0], last)
-            she.learn(places, after, a, b, gains[0], gains[1], last)
+            opponent_side.learn(places, after, b, a, gains[1], gains[0], last)
+            agent_side.learn(places, after, a, b, gains[0], gains[1], last)
             places, after = after, places
         after_it = environment.reset(len(s), rng.batches)
         return standing.close(

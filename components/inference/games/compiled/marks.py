@@ -67,13 +67,13 @@ def weighing() -> Callable[..., Any]:
         answer: Array,
         terms: Array,
     ) -> None:
-        own = psi.shape[1]
+        n_actions = psi.shape[1]
         other = believed.shape[1]
         for i in range(len(places)):
             fill_forecast(counts, counted, believed, i, guess)
             row(w, i, places, q, terms)
-            expect(q, 0, own, other, guess, answer, terms)
-            for a in range(own):
+            expect(q, 0, n_actions, other, guess, answer, terms)
+            for a in range(n_actions):
                 psi[i, a] = answer[a]
 
     return loop(weigh, parts)
@@ -104,15 +104,15 @@ def teaching() -> Callable[..., Any]:
     ) -> None:
         features = w.shape[2]
         other = believed.shape[1]
-        own = w.shape[1] // other
+        n_actions = w.shape[1] // other
         for i in range(len(places)):
             target = r[i]
             if on:
                 fill_forecast(counts, counted, believed, i, guess)
                 row(w, i, after, q, terms)
-                expect(q, 0, own, other, guess, answer, terms)
+                expect(q, 0, n_actions, other, guess, answer, terms)
                 value = answer[0]
-                for c in range(1, own):
+                for c in range(1, n_actions):
                     value = max(value, answer[c])
                 target = r[i] + rates[1] * value
             cell = a[i] * other + (b[i] if other > 1 else 0)

@@ -90,11 +90,11 @@ def chooses(
     if who == TIT_FOR_TAT:
         meant = 0 if u[i] < odds[0] else means[i]
         return 1 - meant if u[len(means) + i] < odds[1] else meant
-    at = i * n
+    begin = i * n
     place = 0
     for b in range(1, n):  # of equal estimates the first, or the one with the least number drawn
-        equal = (p[at + b] == p[at + place]) & (odds[0] == 0)
-        if (p[at + b] < p[at + place]) | (equal & (u[at + b] < u[at + place])):
+        equal = (p[begin + b] == p[begin + place]) & (odds[0] == 0)
+        if (p[begin + b] < p[begin + place]) | (equal & (u[begin + b] < u[begin + place])):
             place = b
     return place
 

@@ -134,7 +134,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
         psi = few(q)
         terms = few(q)
         mixed = few(q)
-        going = 0
+        n_running = 0
         for place in range(left[0]):
             i = order[place]
             row = i * states + s[i]
@@ -188,7 +188,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
             observes(who, p, threats, means, smooths, i, a, shown, looked * targets, seen[looked])
             then = i * states + s_next
             if done or not ends_alone:
-                at = then if at_next else row
+                row_ahead = then if at_next else row
                 on = goes_on and (bootstraps_ends or not done)
                 learn(
                     q,
@@ -200,7 +200,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                     gamma,
                     row,
                     then,
-                    at,
+                    row_ahead,
                     actions,
                     noticed,
                     a,
@@ -243,9 +243,9 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
             tally[1, i] += b == 0
             tally[2, i] += 1
             s[i] = s_next
-            order[going] = i
-            going += not done
-        left[0] = going
+            order[n_running] = i
+            n_running += not done
+        left[0] = n_running
 
     return move
 
@@ -307,15 +307,15 @@ def walking(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
     ) -> None:
         per = len(v) // (rows * len(order))
         levels = len(begins) if drawn else 0
-        for at in range(horizon):
+        for step in range(horizon):
             draw(noise, 1, 1, order, left, u)
             draw(attack, rows, per, order, left, v)
             for level in range(1, levels):
                 draw(noise, 1, 1, order, left, one)
                 for place in range(left[0]):
                     w[level, order[place]] = one[order[place]]
-            goes_on = bootstraps_horizon | (at < horizon - 1)
-            ready = kept & (at > 0)
+            goes_on = bootstraps_horizon | (step < horizon - 1)
+            ready = kept & (step > 0)
             move(
                 q,
                 begins,

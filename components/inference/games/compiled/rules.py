@@ -30,10 +30,14 @@ def rules(environment: TableEnvironment) -> Rules:
     b = cells % B
     outcome = environment.step(s, a, b.unsqueeze(1), torch.Generator())
     rows = torch.arange(S * A, device=environment.device)
-    weights, seen = environment.observe(rows // A, rows % A)
-    ends = torch.zeros(S, dtype=torch.bool) if environment.ends is None else environment.ends
-    seen = torch.ones(S * A, dtype=torch.bool) if seen is None else seen
+    weights, is_observed = environment.observe(rows // A, rows % A)
+    is_end = torch.zeros(S, dtype=torch.bool) if environment.ends is None else environment.ends
+    is_observed = torch.ones(S * A, dtype=torch.bool) if is_observed is None else is_observed
     pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], Game.welfare(outcome)])
     return Rules(
-        pays.numpy(), outcome.s_next.numpy(), ends.numpy(), weights.flatten().numpy(), seen.numpy()
+        pays.numpy(),
+        outcome.s_next.numpy(),
+        is_end.numpy(),
+        weights.flatten().numpy(),
+        is_observed.numpy(),
     )

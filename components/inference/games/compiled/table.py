@@ -40,9 +40,9 @@ def fitting(game: Game, where: str, few: int = FEW) -> None:
             f"{where}: plays games in tables with one opponent, dataset={game.name} is none; engine=tensors does"
         )
     if len(players) > 1 or not opponents.is_compiled(players[0]):
-        told = ", ".join(player.name for player in players)
+        names = ", ".join(player.name for player in players)
         raise Misfit(
-            f"{where}: plays against one of {opponents.NAMES}, here attacker={told}; engine=tensors plays all"
+            f"{where}: plays against one of {opponents.NAMES}, here attacker={names}; engine=tensors plays all"
         )
     if max(environment.n_actions, *environment.n_threats) > few:
         raise Misfit(
@@ -147,40 +147,45 @@ class CompiledTable:
         assert isinstance(standing.adversary, Tensor), (
             "so are the memories of all opponents who have a twin"
         )
-        he, draws = self._he(standing.adversary)
+        opponent_args, draws = self._he(standing.adversary)
         chances, steps, forget_gamma = self._numbers(known)
-        her = self.q, self.begins, self.ones if counts is None else counts.view(-1).numpy(), chances
-        told = self._rules_of(episode.index)
+        agent_args = (
+            self.q,
+            self.begins,
+            self.ones if counts is None else counts.view(-1).numpy(),
+            chances,
+        )
+        game_rules = self._rules_of(episode.index)
         temperature = known.temperatures[-1]
         continuing = environment.continuing
         s[:], self.order[:], self.left[0] = standing.s.numpy(), self.all, len(s)
         total = np.empty((3, len(s)), self.dtype)
         self.tally.fill(0)
-        given = temperature is not None
+        has_policy = temperature is not None
         ends_alone = game.learns_from == "ends"
         last_alone = game.counts == "last_move"
-        kept = known.at_next or len(self.tables) == 1
-        ready = kept and continuing and self._stood is standing
+        is_reusable = known.at_next or len(self.tables) == 1
+        ready = is_reusable and continuing and self._stood is standing
         order = self.order
-        left = self.left
+        remaining = self.left
         few = self.w[1:] if known.drawn else ()
         noise = Stream(rng.noise, self.sparse)
         attack = Stream(rng.attack, self.sparse)
-        walks = self.sparse and not given
+        walks = self.sparse and not has_policy
         if walks:
             self.walk(
                 environment.horizon,
                 noise.words,
                 attack.words,
                 self.parts,
-                *her,
+                *agent_args,
                 steps,
                 forget_gamma,
-                *he,
-                *told,
+                *opponent_args,
+                *game_rules,
                 s,
                 order,
-                left,
+                remaining,
                 self.foreseen,
                 total,
                 self.tally,
@@ -196,27 +201,34 @@ class CompiledTable:
                 known.bootstraps_horizon,
                 last_alone,
                 ends_alone,
-                kept,
+                is_reusable,
             )
         for to_come in () if walks else range(environment.horizon - 1, -1, -1):
-            u = noise.fill(self.u, 1, order, left)
-            v = attack.fill(draws, self.parts, order, left)
+            u = noise.fill(self.u, 1, order, remaining)
+            v = attack.fill(draws, self.parts, order, remaining)
             for level in few:
-                noise.fill(level, 1, order, left)
+                noise.fill(level, 1, order, remaining)
             if temperature is not None:
                 self.weigh(
-                    *her, len(told.ends), s, order, left, self.drawn[1], known.ties, known.drawn
+                    *agent_args,
+                    len(game_rules.ends),
+                    s,
+                    order,
+                    remaining,
+                    self.drawn[1],
+                    known.ties,
+                    known.drawn,
                 )
                 policy = torch.softmax(self.policy / temperature, -1).numpy()
             self.move(
-                *her,
+                *agent_args,
                 steps,
                 forget_gamma,
-                *he,
-                *told,
+                *opponent_args,
+                *game_rules,
                 s,
                 order,
-                left,
+                remaining,
                 self.foreseen,
                 total,
                 self.tally,
@@ -226,7 +238,7 @@ class CompiledTable:
                 policy,
                 known.ties,
                 known.drawn,
-                given,
+                has_policy,
                 known.at_next,
                 known.bootstraps_ends,
                 known.bootstraps_horizon or to_come > 0 or continuing,
@@ -234,8 +246,8 @@ class CompiledTable:
                 ends_alone,
                 ready,
             )
-            ready = kept
-            if to_come and not left[0]:
+            ready = is_reusable
+            if to_come and not remaining[0]:
                 break
         noise.close()
         attack.close()

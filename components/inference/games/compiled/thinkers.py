@@ -43,16 +43,16 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
             "inference.engine=compiled: asks for action values in tables, model=q_table, or for model=q_linear; "
             "engine=tensors takes all"
         )
-    whole = torch.cat([table.values.flatten() for table in tables])
+    flat = torch.cat([table.values.flatten() for table in tables])
     places = []
     begin = 0
     for table in tables:
         shape = table.values.shape
         size = table.values.numel()
-        table.values = whole[begin : begin + size].view(shape)
+        table.values = flat[begin : begin + size].view(shape)
         places.append((begin, shape[2], shape[3]))
         begin += size
-    return whole, np.array(places)
+    return flat, np.array(places)
 
 
 SHARED, FIRST, LAST = range(3)  # equally good actions, as ``Ties`` of components.maths.policies

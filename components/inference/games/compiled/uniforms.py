@@ -54,7 +54,7 @@ def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Arr
     high one.
     """
     replicates = len(order)
-    at = N + 1 - np.int64(words[1] & np.uint64(0xFFFFFFFF))  # the place of the next word
+    position = N + 1 - np.int64(words[1] & np.uint64(0xFFFFFFFF))  # the place of the next word
     begin = 0  # words of the blocks behind, from where this draw began
     for part in range(parts):
         for place in range(left[0]):
@@ -62,14 +62,14 @@ def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Arr
                 number = (part * replicates + order[place]) * per + c
                 bits = np.uint64(0)
                 for half in range(2):
-                    word = at + 2 * number + half - begin
+                    word = position + 2 * number + half - begin
                     while word >= N:
                         next_words(words)
                         begin += N
                         word -= N
                     bits = (bits << np.uint64(32)) | temper(words[BEGIN + word])
                 out[number] = (bits & np.uint64(0x1FFFFFFFFFFFFF)) * (1.0 / 9007199254740992.0)
-    end = at + 2 * len(out) - begin
+    end = position + 2 * len(out) - begin
     while end > N:
         next_words(words)
         end -= N

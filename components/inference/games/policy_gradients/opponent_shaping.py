@@ -124,8 +124,8 @@ class OpponentShaping(Player[Shaping]):
     # ---- hers ----------------------------------------------------------------------------------------------------------------
     def _worth(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
         """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common []."""
-        own, other = game.values(mine.softmax(-1), theirs.softmax(-1), self.gamma)
-        return own[:, game.start].sum(), other[:, game.start].sum()
+        own_value, other = game.values(mine.softmax(-1), theirs.softmax(-1), self.gamma)
+        return own_value[:, game.start].sum(), other[:, game.start].sum()
 
     def gradient(self, game: Repeated, mine: Tensor, theirs: Tensor) -> Tensor:
         """Gradient [R, S, A] that the agent follows at logits ``mine`` and ``theirs``.
@@ -135,16 +135,16 @@ class OpponentShaping(Player[Shaping]):
         with torch.enable_grad():
             mine = mine.detach().requires_grad_()
             theirs = theirs.detach().requires_grad_()
-            own, other = self._worth(game, mine, theirs)
+            own_value, other = self._worth(game, mine, theirs)
             if self.lookahead > 0:
                 # ∇_{θ_B} V_B, a function of θ_A
                 (step,) = torch.autograd.grad(other, theirs, create_graph=True)
                 if self.form == "full":
-                    own, _ = self._worth(game, mine, theirs + self.lookahead * step)
+                    own_value, _ = self._worth(game, mine, theirs + self.lookahead * step)
                 else:
-                    (turned,) = torch.autograd.grad(own, theirs, retain_graph=True)
-                    own = own + self.lookahead * (turned * step).sum()
-            (gradient,) = torch.autograd.grad(own, mine)
+                    (turned,) = torch.autograd.grad(own_value, theirs, retain_graph=True)
+                    own_value = own_value + self.lookahead * (turned * step).sum()
+            (gradient,) = torch.autograd.grad(own_value, mine)
         return gradient
 
     def learn(self, mind: Shaping, seen: Transition, episode: int) -> None:
@@ -165,8 +165,8 @@ class OpponentShaping(Player[Shaping]):
         return mind.theirs[torch.arange(len(s), device=s.device), mind.seat.rows(s)]
 
     def beliefs(self, mind: Shaping) -> dict[str, Tensor]:
-        own, _ = mind.game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
-        return {"belief/value": (1 - self.gamma) * own[:, mind.game.start]}
+        own_value, _ = mind.game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
+        return {"belief/value": (1 - self.gamma) * own_value[:, mind.game.start]}
 
     def think(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
         game = mind.game

@@ -71,10 +71,10 @@ class PolicyGradient(Player[Preferences]):
         theta = torch.zeros(
             seat.replicates, features, seat.own, device=seat.device, dtype=seat.dtype
         )
-        none = theta[:, 0, 0].clone()
-        moves = torch.zeros_like(none, dtype=torch.long)
-        beside = (torch.zeros_like(theta), torch.zeros_like(theta))
-        return Preferences(theta, *beside, moves, none, none.clone(), values.fresh(1, 1), seat)
+        zeros = theta[:, 0, 0].clone()
+        moves = torch.zeros_like(zeros, dtype=torch.long)
+        traces = (torch.zeros_like(theta), torch.zeros_like(theta))
+        return Preferences(theta, *traces, moves, zeros, zeros.clone(), values.fresh(1, 1), seat)
 
     @staticmethod
     def _features(mind: Preferences, s: Tensor) -> Tensor:
@@ -144,14 +144,14 @@ class PolicyGradient(Player[Preferences]):
         """θ moves where an episode is over, and the next one begins."""
         if not over.any():
             return
-        ends = over[:, None, None]
-        mind.theta += torch.where(ends, self.lr * mind.gradient, 0.0)
+        mask = over[:, None, None]
+        mind.theta += torch.where(mask, self.lr * mind.gradient, 0.0)
         if self.baseline == "mean":
             reward = mind.earned / mind.moves.clamp_min(1)
             mind.mean = torch.where(
                 over, torch.lerp(mind.mean, reward, self.baseline_rate), mind.mean
             )
-        mind.scores = torch.where(ends, 0.0, mind.scores)
-        mind.gradient = torch.where(ends, 0.0, mind.gradient)
+        mind.scores = torch.where(mask, 0.0, mind.scores)
+        mind.gradient = torch.where(mask, 0.0, mind.gradient)
         mind.moves = torch.where(over, 0, mind.moves)
         mind.earned = torch.where(over, 0.0, mind.earned)

@@ -41,5 +41,5 @@ class Repeated:
         system = torch.eye(
             self.own.shape[0], dtype=pair.dtype, device=pair.device
         ) - gamma * self.transitions(pair)
-        own, other = torch.linalg.solve(system, gains).unbind(-1)
-        return own, other
+        own_value, other = torch.linalg.solve(system, gains).unbind(-1)
+        return own_value, other

@@ -88,9 +88,9 @@ def best_ratios(
         raise Misfit(
             f"{draws} draws are too few for the best of {K} coefficients of the noise; ask for at least {20 * K}"
         )
-    alone = batch.n_rows == 1 or probe.stride(1) == 0  # one draw serves all rows
+    is_shared = batch.n_rows == 1 or probe.stride(1) == 0  # one draw serves all rows
     parameters = list(module.parameters())
-    B = 1 if alone else batch.n_rows
+    B = 1 if is_shared else batch.n_rows
     P = sum(p.numel() for p in parameters)
     zeros = torch.zeros((), dtype=torch.float64, device=probe.device)
     halves = [
@@ -104,7 +104,7 @@ def best_ratios(
     ]
     for half in halves:
         while half.n < draws // 2:
-            if alone:
+            if is_shared:
                 noise = module.draw_noise(batch, n_samples, generator)
                 w = control_variates(noise, order).sum(0)[None, None]
                 half.add(w, flat(whole_gradient(module, batch, noise)[0], parameters)[None, None])
@@ -119,11 +119,11 @@ def best_ratios(
                 control_variates(noise, order).unflatten(0, (times, B)), g.unflatten(0, (times, B))
             )
     nothing = zeros.expand(B, K, P)
-    left = zeros
+    remaining = zeros
     free = zeros
     for fitted, other in (halves, halves[::-1]):
         c = fitted.coefficients()[:, 1:]
-        left = left + other.remaining_variance(c)
+        remaining = remaining + other.remaining_variance(c)
         free = free + other.remaining_variance(c.mean(0, keepdim=True).expand_as(c))
     plain = sum((half.remaining_variance(nothing) for half in halves), zeros)
-    return Best(float(left / plain), float(free / plain))
+    return Best(float(remaining / plain), float(free / plain))

@@ -80,19 +80,19 @@ def log_evidence(
         step = 1 / LEVELS
         beta = level / LEVELS
         total = total + (step * w).logsumexp(0) - math.log(particles)
-        kept = ancestors("systematic", (step * w).softmax(0)[None], generator)
-        z = z[kept]
-        w = w[kept]
+        parents = ancestors("systematic", (step * w).softmax(0)[None], generator)
+        z = z[parents]
+        w = w[parents]
         for _ in range(MOVES):
             new = math.sqrt(1 - rho**2) * z + rho * normal(particles, P)
             w_new = log_weight(new)
             chance = torch.rand(
                 particles, generator=generator, dtype=m.dtype, device=generator.device
             ).to(m.device)
-            taken = chance.log() < beta * (w_new - w)
-            z = torch.where(taken[:, None], new, z)
-            w = torch.where(taken, w_new, w)
-            rho = min(0.99, rho * math.exp(0.3 * (float(taken.double().mean()) - AIM)))
+            is_accepted = chance.log() < beta * (w_new - w)
+            z = torch.where(is_accepted[:, None], new, z)
+            w = torch.where(is_accepted, w_new, w)
+            rho = min(0.99, rho * math.exp(0.3 * (float(is_accepted.double().mean()) - AIM)))
     return total
 
 

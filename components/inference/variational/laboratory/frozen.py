@@ -105,14 +105,14 @@ class Frozen:
                 "inference.best_orders asks for normal noise, which this model has not; set inference.best_orders=[]"
             )
         generator = self.own(BEST).noise
-        found = [
+        ratios = [
             best_ratios(self.module, batch, n_samples, order, draws, generator)
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
         return Best(
             *(
                 statistics.fmean(values)
-                for values in zip(*((b.per_row, b.context_free) for b in found), strict=True)
+                for values in zip(*((b.per_row, b.context_free) for b in ratios), strict=True)
             )
         )
 
@@ -128,15 +128,15 @@ class Frozen:
                 "inference.correction_draws asks for a log q, which this model has not; set it to null"
             )
         named = zip(module.named_parameters(), chosen, strict=True)
-        vectors = {name: p for (name, p), wanted in named if wanted and p.dim() == 1}
+        vectors = {name: p for (name, p), is_chosen in named if is_chosen and p.dim() == 1}
         generator = self.own(SCORE).noise
-        found = [
+        ratios = [
             corrections(module, part, list(vectors.values()), draws, generator)
             for part in rows_of(module, self.iterate_batches(FIXED, 0, batches))
         ]
         return {
-            name: torch.stack(of)
-            for name, of in zip(vectors, zip(*found, strict=True), strict=True)
+            name: torch.stack(values)
+            for name, values in zip(vectors, zip(*ratios, strict=True), strict=True)
         }
 
     def kl(self, log_evidence: float, draws: int) -> dict[str, float]:

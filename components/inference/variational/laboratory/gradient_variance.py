@@ -53,8 +53,8 @@ def labels(estimators: list[Gradient]) -> list[str]:
         alike = [other for other in estimators if other.name == one.name]
         values = [dict(other) for other in alike]
         keys = [key for key in dict(one) if any(v[key] != values[0][key] for v in values)]
-        told = [f"{key}={dict(one)[key]}" for key in keys]
-        out.append(" ".join([one.name, *told]))
+        settings = [f"{key}={dict(one)[key]}" for key in keys]
+        out.append(" ".join([one.name, *settings]))
     return out
 
 
@@ -129,7 +129,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     def required_capabilities(
         self, kind: Kind, offered: frozenset[str] = frozenset()
     ) -> frozenset[str]:
-        own = (
+        capabilities = (
             frozenset()
             if self.train.variational_capabilities()
             else frozenset().union(*(g.needs for g in self.gradients))
@@ -137,7 +137,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         return (
             super().required_capabilities(kind, offered)
             | self.train.required_capabilities(kind, offered)
-            | own
+            | capabilities
         )
 
     def variational_capabilities(self) -> frozenset[str]:
@@ -145,16 +145,16 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
 
     def init(self, model: Any, problem: Rowwise, rng: Rng) -> LaboratoryState:
         fitting = self.train.init(model, problem, rng)
-        beside = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
-        return self._measure(LaboratoryState(fitting, 0, beside, Findings(), problem), rng)
+        states = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
+        return self._measure(LaboratoryState(fitting, 0, states, Findings(), problem), rng)
 
     def step(
         self, state: LaboratoryState, batch: RowBatch, rng: Rng
     ) -> tuple[LaboratoryState, Info]:
         learnt = list(state.learnt)
         for k, estimator in enumerate(self.gradients if learnt else []):
-            own = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
-            learnt[k] = estimator.estimate(state.fitting.module, batch, own, learnt[k])[2]
+            streams = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
+            learnt[k] = estimator.estimate(state.fitting.module, batch, streams, learnt[k])[2]
         fitting, info = self.train.step(state.fitting, batch, rng)
         return self._measure(
             replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng
@@ -195,13 +195,13 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
             Measurable(*parts)
             for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
         ]
-        chosen = frozen.select_parameters()
+        parameter_mask = frozen.select_parameters()
         new = copy.deepcopy(state.findings)
         unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
             now = [
-                unmoved.get(k) or frozen.spread(one, self.batches, self.draws, chosen)
+                unmoved.get(k) or frozen.spread(one, self.batches, self.draws, parameter_mask)
                 for k, one in enumerate(watched)
             ]
             unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}
@@ -211,7 +211,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
                     f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in scores.items()
                 }
         for one, over in zip(
-            watched, frozen.over(watched, max(4, self.draws // 2), chosen), strict=True
+            watched, frozen.over(watched, max(4, self.draws // 2), parameter_mask), strict=True
         ):
             new.scores |= {
                 f"{name}/{one.label}/{t}": v
@@ -223,7 +223,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
                 f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
             }
         if self.correction_draws is not None:
-            by_name = frozen.corrections(self.batches, self.correction_draws, chosen)
+            by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
             ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
             new.scores |= {
                 f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()

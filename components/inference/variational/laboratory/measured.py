@@ -52,8 +52,8 @@ class Measured:
     inner: object
 
     def scores(self) -> dict[str, Tensor | float]:
-        own = self.inner.scores() if isinstance(self.inner, Analyses) else {}
-        return {**own, **self.findings.scores}
+        inner_scores = self.inner.scores() if isinstance(self.inner, Analyses) else {}
+        return {**inner_scores, **self.findings.scores}
 
     def figures(self) -> dict[str, Figure]:
         from components.figures.variational.gradient_variance import (
@@ -61,21 +61,21 @@ class Measured:
             gradient_variance,
         )
 
-        own = self.inner.figures() if isinstance(self.inner, Analyses) else {}
-        return own | gradient_variance(self) | correction_spread(self)
+        inner_figures = self.inner.figures() if isinstance(self.inner, Analyses) else {}
+        return inner_figures | gradient_variance(self) | correction_spread(self)
 
     def artefacts(self, folder: Path) -> list[Path]:
         """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was learnt) and value."""
         import pandas as pd
 
-        written = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []
-        found = [(*_parts(name), None, value) for name, value in self.findings.scores.items()]
+        paths = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []
+        rows = [(*_parts(name), None, value) for name, value in self.findings.scores.items()]
         learning = [
             ("trace_ratio", *name.split("/"), value) for name, value in self.findings.curves.items()
         ]
         columns = ["score", "gradient", "step", "iteration", "value"]
-        table = pd.DataFrame([*found, *learning], columns=columns)
-        return [*written, *write_tables(folder, {"gradient_variance": table})]
+        table = pd.DataFrame([*rows, *learning], columns=columns)
+        return [*paths, *write_tables(folder, {"gradient_variance": table})]
 
 
 @dataclass(frozen=True)

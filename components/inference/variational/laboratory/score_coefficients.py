@@ -52,9 +52,9 @@ def corrections(
     product = [s.clone() for s in square]  # Σ f h²
     while count < draws:
         S = min(TOGETHER, draws - count)
-        found = sample_guide(module, batch, S, generator)
-        f = found.f.sum(1).double()  # [S]
-        (h,) = scores(module, batch, found.z, parameters, [torch.ones_like(found.f)])
+        samples = sample_guide(module, batch, S, generator)
+        f = samples.f.sum(1).double()  # [S]
+        (h,) = scores(module, batch, samples.z, parameters, [torch.ones_like(samples.f)])
         for s, p, one in zip(square, product, h, strict=True):
             h2 = one.double().square()  # [S, …]
             s += h2.sum(0)

@@ -44,8 +44,12 @@ class Measurable:
         gradients = self.estimator.estimate(module, batch, rng, state)[0]
         seconds = time.perf_counter() - began
         pairs = zip(gradients, module.parameters(), chosen, strict=True)
-        kept, parameters = zip(*((g, p) for g, p, wanted in pairs if wanted), strict=True)
-        return flat(kept, parameters).detach().double() / (batch.scale * batch.n_rows), seconds
+        chosen_grads, parameters = zip(
+            *((g, p) for g, p, is_chosen in pairs if is_chosen), strict=True
+        )
+        return flat(chosen_grads, parameters).detach().double() / (
+            batch.scale * batch.n_rows
+        ), seconds
 
 
 @dataclass(frozen=True)
@@ -134,13 +138,15 @@ def over_batches(
             for k, (now, last) in enumerate(zip(apart, before, strict=True)):
                 together[k].append(float(now @ last))
         before = apart
-    found = []
+    results = []
     for k in range(len(watched)):
         # ‖E ĝ‖² = (‖Σ_B ḡ_B‖² − Σ_B ‖ḡ_B‖²)/(M(M − 1)): products of different batches alone.
         between = product[k] / n - (float(total[k].square().sum()) - squares[k]) / (n * (n - 1))
-        whole = between + within[k] / n
-        found.append(Over(between / whole if whole > 0 else math.nan, *_above_zero(together[k])))
-    return found
+        total_trace = between + within[k] / n
+        results.append(
+            Over(between / total_trace if total_trace > 0 else math.nan, *_above_zero(together[k]))
+        )
+    return results
 
 
 def _above_zero(values: list[float]) -> tuple[float, float]:
